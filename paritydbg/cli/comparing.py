@@ -1,0 +1,94 @@
+"""What ``diff`` and ``bisect`` share: their common options, the comparison under a progress bar, output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from paritydbg.model.report import Report
+    from paritydbg.report.table import Row
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def common_options(command: Command) -> Command:
+    """The arguments and options of every command that compares two dumps."""
+    for decorate in reversed(
+        (
+            click.argument("reference", metavar="REF"),
+            click.argument("port", metavar="PORT"),
+            click.option(
+                "--map",
+                "map_file",
+                default=None,
+                metavar="FILE",
+                help="YAML or TOML file that names pairs of layers and parameters.",
+            ),
+            click.option(
+                "--rename",
+                "renames",
+                multiple=True,
+                metavar="OLD=NEW",
+                help="A rename rule from the reference's names to the port's; repeatable.",
+            ),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON (schema versioned)."),
+            click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def compare(reference: str, port: str, map_file: str | None, renames: tuple[str, ...]) -> Report:
+    """The report on two dumps, with a progress bar on stderr while it is made."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from paritydbg.pipeline import diff
+    from paritydbg.weights.rules import parse_rename
+
+    rules = tuple(parse_rename(text) for text in renames)
+    errors = Console(stderr=True)
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("comparing", total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        return diff(reference, port, map_file=map_file, rename=rules, progress=advance)
+
+
+def stdout() -> Console:
+    """The console that results go to; plain and wide where it is no terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=200)
+
+
+def print_structured(
+    report: Report, as_json: bool, as_markdown: bool, rows: tuple[Row, ...] = ()
+) -> bool:
+    """Print the report as JSON or Markdown if one was asked for, and say whether it was.
+
+    Raises:
+        UsageError: both were asked for.
+    """
+    from paritydbg.errors import UsageError
+
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other; choose one")
+    if as_json:
+        from paritydbg.report.structured import to_json
+
+        click.echo(to_json(report, every_pair=bool(rows)))
+    elif as_markdown:
+        from paritydbg.report.markdown import to_markdown
+
+        click.echo(to_markdown(report, rows))
+    return as_json or as_markdown

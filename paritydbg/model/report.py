@@ -1,0 +1,60 @@
+"""The report: everything the renderers need, complete in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paritydbg.model.comparison import Comparison
+from paritydbg.model.finding import Finding
+from paritydbg.model.pair import Alignment
+from paritydbg.model.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much was looked at.
+
+    Attributes:
+        captured: events of both sides together.
+        compared: of those, how many were part of a comparison with a verdict from numbers.
+        untested: reason -> events not compared for it, most frequent first.
+    """
+
+    captured: int
+    compared: int
+    untested: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def share(self) -> float:
+        """compared / captured, 0 where nothing was captured."""
+        return self.compared / self.captured if self.captured else 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a diff or bisect.
+
+    Attributes:
+        reference_path, port_path: as the user gave them.
+        findings: ordered by the ladder; the first is the first divergence.
+        suspects: differences above the noise, below what matters, unexplained; no alarm.
+        comparisons: every compared pair in the reference's order of execution.
+        notes: remarks a reader needs (noise was modelled, steps that only one side has …).
+        exit_code: 0 parity, 1 divergence.
+    """
+
+    reference_path: str
+    port_path: str
+    reference: RunRecord
+    port: RunRecord
+    alignment: Alignment
+    comparisons: tuple[Comparison, ...]
+    findings: tuple[Finding, ...]
+    suspects: tuple[Finding, ...]
+    coverage: Coverage
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 where there is any finding, else 0."""
+        return 1 if self.findings else 0

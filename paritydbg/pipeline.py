@@ -1,0 +1,104 @@
+"""The way through, and the only place that knows its order: align, compare, find origins, explain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from paritydbg.align.dumps import align_dumps
+from paritydbg.align.user_map import UserMap, read_user_map
+from paritydbg.dump.reader import open_dump
+from paritydbg.errors import NothingComparedError
+from paritydbg.explain.attributes import attribute_differences
+from paritydbg.explain.context import Context
+from paritydbg.explain.explain import explain
+from paritydbg.measure.noise import ModelledNoise
+from paritydbg.model.report import Report
+from paritydbg.model.source import EventSource
+from paritydbg.verdict.compare import compare
+from paritydbg.verdict.ladder import find
+
+Progress = Callable[[int, int], None]
+
+
+def diff(
+    reference: str | os.PathLike[str],
+    port: str | os.PathLike[str],
+    *,
+    map_file: str | os.PathLike[str] | None = None,
+    rename: Sequence[tuple[str, str]] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """The report on two dumps: every pair compared, every independent divergence found and explained.
+
+    Args:
+        reference, port: paths of the two dumps.
+        map_file: YAML or TOML file that names pairs of layers and parameters.
+        rename: rename rules from the reference's names to the port's, pairs of pattern and
+            replacement.
+        progress: told (pairs done, pairs in all) while comparing.
+
+    Raises:
+        DumpError: one of the dumps cannot be read.
+        UsageError: the map file cannot be used.
+        NothingComparedError: not one event of the two could be paired and compared.
+    """
+    with open_dump(reference) as left, open_dump(port) as right:
+        user_map = read_user_map(map_file) if map_file is not None else UserMap()
+        return judge(left, right, user_map.with_rename(tuple(rename)), progress)
+
+
+def judge(
+    reference: EventSource,
+    port: EventSource,
+    user_map: UserMap,
+    progress: Progress | None = None,
+) -> Report:
+    """The report on two captured runs that are open already.
+
+    Raises:
+        NothingComparedError: not one event of the two could be paired and compared.
+    """
+    alignment = align_dumps(reference, port, user_map=user_map)
+    compared = compare(alignment, reference, port, ModelledNoise(), progress)
+    diagnosis = find(
+        alignment, compared, reference, port, attribute_differences=attribute_differences
+    )
+    if not diagnosis.coverage.compared:
+        raise NothingComparedError(_nothing(reference, port))
+    context = Context(reference, port, alignment, diagnosis.comparisons)
+    return Report(
+        reference_path=reference.path,
+        port_path=port.path,
+        reference=reference.run,
+        port=port.run,
+        alignment=alignment,
+        comparisons=diagnosis.comparisons,
+        findings=tuple(explain(finding, context) for finding in diagnosis.findings),
+        suspects=tuple(explain(finding, context) for finding in diagnosis.suspects),
+        coverage=diagnosis.coverage,
+        notes=diagnosis.notes,
+    )
+
+
+def _nothing(reference: EventSource, port: EventSource) -> str:
+    """Why two dumps have nothing in common, as far as their indices tell."""
+    steps = [{event.key.step for event in source.events} for source in (reference, port)]
+    both = f"{reference.path} and {port.path}"
+    if steps[0] and steps[1] and not steps[0] & steps[1]:
+        return (
+            f"{both} have no step in common (steps {_ranges(steps[0])} against "
+            f"{_ranges(steps[1])}); record the same --steps on both sides"
+        )
+    names = [
+        ", ".join(layer.name for layer in source.run.layers if layer.name)[:60]
+        for source in (reference, port)
+    ]
+    return (
+        f"{both} have nothing in common to compare (layers {names[0] or 'none'} … against "
+        f"{names[1] or 'none'} …); name pairs with --map or --rename"
+    )
+
+
+def _ranges(steps: set[int]) -> str:
+    return str(min(steps)) if len(steps) == 1 else f"{min(steps)}-{max(steps)}"

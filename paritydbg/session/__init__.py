@@ -1,0 +1,1 @@
+"""Captures as they run: plans, steps, recordings, the with-block and the launcher."""

@@ -1,0 +1,107 @@
+"""The order that ``paritydbg run`` gives to the process it starts: plain values, sent as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+
+from paritydbg.dump.reader import open_dump
+from paritydbg.dump.writer import DumpWriter
+from paritydbg.model.record import Environment
+from paritydbg.session.plan import CapturePlan, StepChoice, parse_roles
+from paritydbg.session.recording import Recording, Sink
+from paritydbg.session.same_start import SameStart
+
+# The environment variable that carries the order to the started process and its children.
+VARIABLE = "PARITYDBG_ORDER"
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """What a launched process has to capture.
+
+    Attributes:
+        out: where the dump goes.
+        steps, layers, roles: as on the command line; see `CapturePlan`.
+        model: class name of the net (``ResNet`` or ``package.module.ResNet``), ``""`` to guess.
+        loss: name of the loss function or class, ``""`` to guess.
+        weights_from, inputs_from: dumps that give the start, ``""`` for the script's own.
+        rename: rename rules for parameters, pairs of pattern and replacement.
+        command: the script's command line.
+        claims: folder in which processes that capture claim their rank by making a file.
+    """
+
+    out: str
+    steps: str = "1-3"
+    layers: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    model: str = ""
+    loss: str = ""
+    weights_from: str = ""
+    inputs_from: str = ""
+    rename: tuple[tuple[str, str], ...] = ()
+    command: str = ""
+    claims: str = ""
+
+    def encoded(self) -> str:
+        """The order as JSON text."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def decoded(text: str) -> LaunchOrder:
+        """The order that the text holds."""
+        fields = json.loads(text)
+        for name in ("layers", "roles"):
+            fields[name] = tuple(fields[name])
+        fields["rename"] = tuple((old, new) for old, new in fields["rename"])
+        return LaunchOrder(**fields)
+
+    def plan(self) -> CapturePlan:
+        """What the capture takes.
+
+        Raises:
+            UsageError: steps or roles that cannot be read.
+        """
+        return CapturePlan(StepChoice.parse(self.steps), self.layers, parse_roles(self.roles))
+
+    def recording(self, environment: Environment) -> Recording:
+        """A recording into the dump, whose file is made with its first event."""
+        rank = self._claim()
+
+        def open_sink(environment: Environment) -> Sink:
+            return DumpWriter(path_of_rank(self.out, rank), environment, command=self.command)
+
+        return Recording(open_sink, self.plan(), environment, rank)
+
+    def same_start(self) -> SameStart | None:
+        """The start taken from other dumps, None where none was asked for."""
+        if not self.weights_from and not self.inputs_from:
+            return None
+        return SameStart(
+            open_dump(self.weights_from) if self.weights_from else None,
+            open_dump(self.inputs_from) if self.inputs_from else None,
+            self.rename,
+        )
+
+    def _claim(self) -> int:
+        """This process's rank: the launcher's own of torchrun or msrun, else the first that is free."""
+        for name in ("RANK", "RANK_ID"):
+            if os.environ.get(name, "").isdigit():
+                return int(os.environ[name])
+        rank = 0
+        while self.claims:
+            try:
+                os.close(os.open(os.path.join(self.claims, str(rank)), os.O_CREAT | os.O_EXCL))
+                break
+            except FileExistsError:
+                rank += 1
+        return rank
+
+
+def path_of_rank(out: str, rank: int) -> str:
+    """The dump's path for a rank: as given for rank 0, ``ref.rank1.h5`` for the next."""
+    if rank == 0:
+        return out
+    stem, ending = os.path.splitext(out)
+    return f"{stem}.rank{rank}{ending}"

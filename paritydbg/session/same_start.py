@@ -1,0 +1,100 @@
+"""Gives a port the reference's start: its weights before the first step and its batches, step by step.
+
+The hook packages do the writing and the replacing; what is to be written comes from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from paritydbg.errors import UsageError
+from paritydbg.model.event import Event, Phase, Role
+from paritydbg.model.record import LayerRecord, ParameterRecord
+from paritydbg.model.source import EventSource
+from paritydbg.weights.pairing import Side, pair_parameters
+from paritydbg.weights.transplanting import Transplanted, fit
+
+
+class SameStart:
+    """The start of a reference, ready to be given to a port.
+
+    Attributes:
+        weights_from: dump whose parameters and buffers before step 1 are taken, or None.
+        inputs_from: dump whose batches are taken, or None.
+    """
+
+    def __init__(
+        self,
+        weights_from: EventSource | None = None,
+        inputs_from: EventSource | None = None,
+        rename: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.weights_from = weights_from
+        self.inputs_from = inputs_from
+        self._rename = tuple(rename)
+        self._batches = _batches(inputs_from) if inputs_from is not None else {}
+
+    def weights(
+        self,
+        layers: Sequence[LayerRecord],
+        parameters: Sequence[ParameterRecord],
+        current: Mapping[str, NDArray[Any]],
+    ) -> Transplanted | None:
+        """The port's parameters with the reference's values, or None where none are asked for.
+
+        Args:
+            layers, parameters: the port's.
+            current: the port's own values, which help to tell transposed from plain.
+
+        Raises:
+            WeightsError: a shape that does not fit.
+        """
+        source = self.weights_from
+        if source is None:
+            return None
+        values = initial_values(source)
+        pairs = pair_parameters(
+            Side(source.run.layers, source.run.parameters, values),
+            Side(tuple(layers), tuple(parameters), dict(current)),
+            rename=self._rename,
+        )
+        return fit(pairs, values, parameters)
+
+    def batch(self, step: int, micro: int) -> Mapping[str, NDArray[Any]]:
+        """The reference's batch entries of that step and micro-batch by name; empty if none asked for.
+
+        Raises:
+            UsageError: the reference has batches, but none of that step.
+        """
+        if self.inputs_from is None:
+            return {}
+        events = self._batches.get((step, micro))
+        if events is None:
+            known = ", ".join(str(s) for s in sorted({s for s, _ in self._batches})) or "none"
+            raise UsageError(
+                f"{self.inputs_from.path} has no batch of step {step} (it has {known}); record more "
+                "of the reference with --steps, or run fewer here"
+            )
+        return {event.key.name: self.inputs_from.load(event) for event in events}
+
+
+def initial_values(source: EventSource) -> dict[str, NDArray[Any]]:
+    """Parameters and buffers as they were before the first captured step, by the dump's names."""
+    found: dict[str, NDArray[Any]] = {}
+    for event in source.events:
+        key = event.key
+        before = key.phase is Phase.FORWARD and key.role in (Role.PARAMETER, Role.BUFFER)
+        if before and key.name not in found:
+            found[key.name] = source.load(event)
+    return found
+
+
+def _batches(source: EventSource) -> dict[tuple[int, int], list[Event]]:
+    found: dict[tuple[int, int], list[Event]] = {}
+    for event in source.events:
+        if event.key.role is Role.BATCH:
+            found.setdefault((event.key.step, event.key.micro), []).append(event)
+    return found

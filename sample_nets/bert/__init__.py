@@ -1,0 +1,1 @@
+"""A twelve-layer post-norm encoder with a tied masked-word head and a next-sentence head."""

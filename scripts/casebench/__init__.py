@@ -1,0 +1,1 @@
+"""The parts of paritybench: finding cases, recording them, judging the answers, printing."""
