@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mindspore
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.initializer import Normal

@@ -9,8 +9,8 @@ CLASSES = 10
 
 
 def batch(step: int) -> dict[str, np.ndarray]:
-    """Images (8, 3, 64, 64) float32 and labels (8,) int32, the same for the same step."""
-    patterns = np.random.default_rng(0).normal(0.0, 1.0, (CLASSES, 3, 8, 8))
+    """Images (8, 3, 48, 48) float32 and labels (8,) int32, the same for the same step."""
+    patterns = np.random.default_rng(0).normal(0.0, 1.0, (CLASSES, 3, 6, 6))
     rng = np.random.default_rng(200 + step)
     label = rng.integers(0, CLASSES, BATCH_SIZE)
     coarse = np.kron(patterns[label], np.ones((8, 8)))

@@ -75,7 +75,7 @@ class Bottleneck(nn.Cell):
 
 
 class ResNet(nn.Cell):
-    """Logits (batch, 10) of images (batch, 3, 64, 64)."""
+    """Logits (batch, 10) of images (batch, 3, 48, 48)."""
 
     def __init__(self, depths: tuple[int, ...] = DEPTHS, fault: str | None = None) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ def loss(net: nn.Cell, batch: dict[str, Tensor], fault: str | None = None) -> Te
 def make_optimizer(net: nn.Cell, fault: str | None = None) -> nn.Optimizer:
     """SGD with momentum and a weight decay on every parameter, the norms' included."""
     if fault == "weight-decay-skips-norms":
-        return nn.Momentum(net.trainable_params(), 0.01, momentum=0.9, weight_decay=1e-3)
+        return nn.Momentum(net.trainable_params(), 0.002, momentum=0.9, weight_decay=5e-3)
     # Without an explicit group MindSpore leaves out every parameter called beta or gamma.
-    group = {"params": net.trainable_params(), "weight_decay": 1e-3}
-    return nn.Momentum([group], 0.01, momentum=0.9)
+    group = {"params": net.trainable_params(), "weight_decay": 5e-3}
+    return nn.Momentum([group], 0.002, momentum=0.9)

@@ -99,10 +99,11 @@ FAULTS: tuple[Fault, ...] = (
         silent=True,
     ),
     Fault(
-        name="dampening",
-        first=("step1", "step2"),
+        name="nesterov-ignored",
+        first=("step1",),
         stage="update",
-        cause="dampening",
-        summary="Momentum is dampened as in an exponential average; PyTorch's default is not.",
+        cause="nesterov-ignored",
+        summary="nn.Momentum takes use_nesterov=True and steps with plain momentum all the same.",
+        silent=True,
     ),
 )

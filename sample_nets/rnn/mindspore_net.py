@@ -146,9 +146,9 @@ def loss(net: nn.Cell, batch: dict[str, Tensor], fault: str | None = None) -> Te
 
 
 def make_optimizer(net: nn.Cell, fault: str | None = None) -> nn.Optimizer:
-    """Return SGD with momentum."""
+    """Return SGD with Nesterov's momentum."""
     check_fault(fault, FAULTS)
-    dampening = 0.9 if fault == "dampening" else 0.0
-    return nn.SGD(
-        net.trainable_params(), learning_rate=0.1, momentum=0.9, dampening=dampening
-    )
+    parameters = net.trainable_params()
+    if fault == "nesterov-ignored":
+        return nn.Momentum(parameters, learning_rate=0.05, momentum=0.9, use_nesterov=True)
+    return nn.SGD(parameters, learning_rate=0.05, momentum=0.9, nesterov=True)

@@ -62,5 +62,5 @@ def loss(net: nn.Module, batch: dict[str, Tensor]) -> Tensor:
 
 
 def make_optimizer(net: nn.Module) -> torch.optim.Optimizer:
-    """Return SGD with momentum."""
-    return torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    """Return SGD with Nesterov's momentum."""
+    return torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9, nesterov=True)
