@@ -1,7 +1,11 @@
-"""The value that describes one switchable migration mistake; the nets themselves live in the pairs' folders."""
+"""The value that describes one switchable migration mistake, with its check and its listing.
+
+The nets themselves, and each pair's faults, live in the pairs' folders.
+"""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,8 +40,18 @@ class Fault:
 
 
 def check_fault(name: str | None, faults: tuple[Fault, ...]) -> str | None:
-    """The name itself when it is one of ``faults`` or None; ValueError naming the known ones else."""
+    """The name, when it is None or one of ``faults``; else a ValueError naming the known ones."""
     known = [fault.name for fault in faults]
     if name is not None and name not in known:
         raise ValueError(f"unknown fault {name!r}. Choose one of: {', '.join(known)}")
     return name
+
+
+def describe_faults(pairs: tuple[str, ...]) -> str:
+    """The pairs and, below each, its faults with their summaries, one a line."""
+    lines = []
+    for pair in pairs:
+        lines.append(pair)
+        for fault in importlib.import_module(f"sample_nets.{pair}.faults").FAULTS:
+            lines.append(f"  {fault.name:28} {fault.summary}")
+    return "\n".join(lines)

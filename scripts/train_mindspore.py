@@ -18,10 +18,12 @@ import numpy as np
 from mindspore import Tensor, nn
 from mindspore.dataset import GeneratorDataset
 from mindspore.train import Callback, Model, RunContext
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sample_nets import NAMES
+from sample_nets.fault import describe_faults
 
 
 class NetWithLoss(nn.Cell):
@@ -41,7 +43,7 @@ class NetWithLoss(nn.Cell):
         self.fault = fault
 
     def construct(self, *values: Tensor) -> Tensor:
-        return self.loss(self.net, dict(zip(self.keys, values)), self.fault)
+        return self.loss(self.net, dict(zip(self.keys, values, strict=True)), self.fault)
 
 
 class PrintLoss(Callback):
@@ -82,9 +84,12 @@ def train_one_step(port: ModuleType, data: ModuleType, steps: int, fault: str | 
 def train_model(port: ModuleType, data: ModuleType, steps: int, fault: str | None) -> None:
     net = port.make_net(fault)
     optimizer = port.make_optimizer(net, fault)
+    if not isinstance(optimizer, nn.Optimizer):
+        kind = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
+        sys.exit(f"Model.train takes no {kind}. Choose another: --mode train_one_step")
     keys = tuple(data.batch(1))
 
-    def batches() -> Iterator[tuple[np.ndarray, ...]]:
+    def batches() -> Iterator[tuple[NDArray[np.generic], ...]]:
         for step in range(1, steps + 1):
             yield tuple(data.batch(step).values())
 
@@ -114,17 +119,10 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def print_faults(pairs: tuple[str, ...]) -> None:
-    for pair in pairs:
-        print(pair)
-        for fault in importlib.import_module(f"sample_nets.{pair}.faults").FAULTS:
-            print(f"  {fault.name:28} {fault.summary}")
-
-
 def main() -> None:
     arguments = parse_arguments()
     if arguments.list:
-        print_faults(NAMES if arguments.pair is None else (arguments.pair,))
+        print(describe_faults(NAMES if arguments.pair is None else (arguments.pair,)))
         return
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
     mindspore.set_device("CPU")

@@ -14,6 +14,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sample_nets import NAMES
+from sample_nets.fault import describe_faults
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -21,7 +22,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("pair", nargs="?", choices=NAMES)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--list", action="store_true", help="print the pairs and leave")
+    parser.add_argument(
+        "--list", action="store_true", help="print pairs and the port's faults and leave"
+    )
     arguments = parser.parse_args()
     if arguments.pair is None and not arguments.list:
         parser.error(f"name a pair: {', '.join(NAMES)}")
@@ -44,7 +47,7 @@ def train(torch_net: ModuleType, data: ModuleType, steps: int) -> None:
 def main() -> None:
     arguments = parse_arguments()
     if arguments.list:
-        print("\n".join(NAMES))
+        print(describe_faults(NAMES if arguments.pair is None else (arguments.pair,)))
         return
     np.random.seed(arguments.seed)
     torch.manual_seed(arguments.seed)

@@ -77,6 +77,8 @@ def _check(command: Sequence[str], order: LaunchOrder) -> None:
             )
     order.plan()
     for start in (order.weights_from, order.inputs_from):
+        if start and os.path.realpath(start) == os.path.realpath(order.out):
+            raise UsageError(f"{start} would be overwritten while it is read; give -o another name")
         if start:
             open_dump(start).close()
     folder = os.path.dirname(os.path.abspath(order.out))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 BATCH_SIZE = 8
 CLASSES = 10
@@ -10,8 +11,8 @@ MEAN = 33.0
 STD = 79.0
 
 
-def batch(step: int) -> dict[str, np.ndarray]:
-    """Images (8, 1, 28, 28) float32 in 0 to 255 and labels (8,) int32, the same for the same step."""
+def batch(step: int) -> dict[str, NDArray[np.float32 | np.int32]]:
+    """Images (8, 1, 28, 28) float32 in 0 to 255 and labels (8,) int32, fixed for each step."""
     strokes = np.random.default_rng(0).random((CLASSES, 1, 28, 28)) > 0.8
     rng = np.random.default_rng(100 + step)
     label = rng.integers(0, CLASSES, BATCH_SIZE)

@@ -50,7 +50,7 @@ FAULTS: tuple[Fault, ...] = (
         first=("relu", "relu#3", "fc2", "fc2.weight", "fc2.bias", "(net)"),
         stage="backward",
         cause="custom-bprop-wrong",
-        summary="A hand-written ReLU masks its gradient with >= on the output, so nothing is masked.",
+        summary="A hand-written ReLU masks its gradient by output >= 0, so nothing is masked.",
         silent=True,
         backward_only=True,
     ),

@@ -51,7 +51,7 @@ class LeNet5(nn.Cell):
 
 
 def make_net(fault: str | None = None) -> nn.Cell:
-    """A LeNet-5 carrying ``fault``, or none; ValueError for a name that ``FAULTS`` does not hold."""
+    """A LeNet-5 carrying ``fault``, or none; ValueError for a name ``FAULTS`` does not hold."""
     return LeNet5(check_fault(fault, FAULTS))
 
 

@@ -15,6 +15,9 @@ LENGTH = 16
 BATCH = 4
 ROPE_THETA = 500000.0
 RMS_EPS = 1e-5
+ADAM_BETAS = (0.9, 0.95)
+ADAM_EPS = 1e-5
+"""Training settings of Llama 2 (Touvron et al. 2023, section 2.2)."""
 
 
 def batch(step: int) -> dict[str, np.ndarray]:

@@ -125,6 +125,6 @@ FAULTS: tuple[Fault, ...] = (
         first=("step1",),
         stage="update",
         cause="adam-bias-correction-missing",
-        summary="nn.AdamWeightDecay corrects no bias: the first step is three times too large.",
+        summary="nn.AdamWeightDecay corrects no bias: the first steps have the wrong length.",
     ),
 )

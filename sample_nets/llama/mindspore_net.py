@@ -9,6 +9,8 @@ from mindspore.experimental import optim
 
 from sample_nets.fault import check_fault
 from sample_nets.llama.data import (
+    ADAM_BETAS,
+    ADAM_EPS,
     FEED_FORWARD,
     HEAD_WIDTH,
     HEADS,
@@ -189,6 +191,10 @@ def loss(net: nn.Cell, batch: dict[str, Tensor], fault: str | None = None) -> Te
 def make_optimizer(net: nn.Cell, fault: str | None = None) -> nn.Cell:
     """Return Adam with decoupled weight decay switched off."""
     check_fault(fault, FAULTS)
+    parameters = net.trainable_params()
     if fault == "adam-no-bias-correction":
-        return nn.AdamWeightDecay(net.trainable_params(), learning_rate=1e-3, eps=1e-8)
-    return optim.AdamW(net.trainable_params(), lr=1e-3, weight_decay=0.0)
+        beta1, beta2 = ADAM_BETAS
+        return nn.AdamWeightDecay(
+            parameters, learning_rate=1e-3, beta1=beta1, beta2=beta2, eps=ADAM_EPS
+        )
+    return optim.AdamW(parameters, lr=1e-3, betas=ADAM_BETAS, eps=ADAM_EPS, weight_decay=0.0)

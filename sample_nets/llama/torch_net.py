@@ -7,6 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sample_nets.llama.data import (
+    ADAM_BETAS,
+    ADAM_EPS,
     FEED_FORWARD,
     HEAD_WIDTH,
     HEADS,
@@ -141,4 +143,6 @@ def loss(net: nn.Module, batch: dict[str, Tensor]) -> Tensor:
 
 def make_optimizer(net: nn.Module) -> torch.optim.Optimizer:
     """Return Adam with decoupled weight decay switched off."""
-    return torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.0)
+    return torch.optim.AdamW(
+        net.parameters(), lr=1e-3, betas=ADAM_BETAS, eps=ADAM_EPS, weight_decay=0.0
+    )

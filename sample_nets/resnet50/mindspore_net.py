@@ -1,6 +1,6 @@
 """ResNet-50 in MindSpore: the port, with its faults; what each fault means is told in ``faults``.
 
-The shortcut's layers are called ``down_sample_layer`` here, as in MindSpore's own model collections.
+The shortcut's layers are called ``down_sample_layer`` here, as in MindSpore's model collections.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def batch_norm(channels: int, fault: str | None, eps: float = 1e-5) -> nn.BatchN
 
 
 class MeanPoolWithBprop(nn.Cell):
-    """The mean over height and width, with a backward pass that forgets to divide by their product."""
+    """The mean over height and width, whose backward pass forgets to divide by their product."""
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.mean(x, (2, 3), True)
@@ -33,7 +33,7 @@ class MeanPoolWithBprop(nn.Cell):
 
 
 class Bottleneck(nn.Cell):
-    """Three convolutions and a shortcut: (batch, c, h, w) to (batch, 4 width, h/stride, w/stride)."""
+    """Three convolutions and a shortcut, (b, c, h, w) to (b, 4 width, h / stride, w / stride)."""
 
     def __init__(self, in_channels: int, width: int, stride: int, fault: str | None) -> None:
         super().__init__()
@@ -47,9 +47,7 @@ class Bottleneck(nn.Cell):
         if fault == "conv-same-padding":
             self.conv2 = nn.Conv2d(width, width, 3, stride=second_stride, pad_mode="same")
         else:
-            self.conv2 = nn.Conv2d(
-                width, width, 3, stride=second_stride, pad_mode="pad", padding=1
-            )
+            self.conv2 = nn.Conv2d(width, width, 3, stride=second_stride, pad_mode="pad", padding=1)
         self.bn2 = batch_norm(width, fault)
         self.conv3 = nn.Conv2d(width, out_channels, 1, pad_mode="valid")
         self.bn3 = batch_norm(out_channels, fault)
@@ -92,9 +90,7 @@ class ResNet(nn.Cell):
         self.layer2 = self._make_layer(BASE_WIDTH * 2, depths[1], stride=2)
         self.layer3 = self._make_layer(BASE_WIDTH * 4, depths[2], stride=2)
         self.layer4 = self._make_layer(BASE_WIDTH * 8, depths[3], stride=2)
-        self.avgpool = (
-            MeanPoolWithBprop() if fault == "avgpool-bprop" else nn.AdaptiveAvgPool2d(1)
-        )
+        self.avgpool = MeanPoolWithBprop() if fault == "avgpool-bprop" else nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Dense(self.in_channels, CLASSES)
 
     def _make_layer(self, width: int, depth: int, stride: int) -> nn.SequentialCell:

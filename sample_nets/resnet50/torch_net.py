@@ -14,7 +14,7 @@ EXPANSION = 4
 
 
 class Bottleneck(nn.Module):
-    """Three convolutions and a shortcut: (batch, c, h, w) to (batch, 4 width, h/stride, w/stride)."""
+    """Three convolutions and a shortcut, (b, c, h, w) to (b, 4 width, h / stride, w / stride)."""
 
     def __init__(self, in_channels: int, width: int, stride: int) -> None:
         super().__init__()
@@ -74,8 +74,8 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
             if isinstance(module, Bottleneck):
-                # Blocks start near the identity: at 1 the deep net amplifies rounding into a visible
-                # gap of the loss within two steps; at 0 the block's convolutions would not learn.
+                # Blocks start near the identity: at 1 so deep a net amplifies rounding into a gap
+                # of the loss within two steps; at 0 a block's convolutions would not learn.
                 nn.init.constant_(module.bn3.weight, 0.25)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,1 +1,1 @@
-"""A small U-Net for segmentation, upsampling by transposed convolutions and by a bilinear resize."""
+"""A small U-Net for segmentation that upsamples by transposed convolution and bilinear resize."""

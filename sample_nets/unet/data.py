@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 BATCH_SIZE = 4
 CLASSES = 4
@@ -10,8 +11,8 @@ SIZE = 32
 IGNORE = 255
 
 
-def batch(step: int) -> dict[str, np.ndarray]:
-    """Images (4, 3, 32, 32) float32 and masks (4, 32, 32) int32, the same for the same step.
+def batch(step: int) -> dict[str, NDArray[np.float32 | np.int32]]:
+    """Images (4, 3, 32, 32) float32 and masks (4, 32, 32) int32, fixed for each step.
 
     Classes come in blocks of 4 by 4 pixels; the image shows each class by a colour, under noise.
     A border of two pixels, where annotators disagree, is marked ``IGNORE``.

@@ -31,7 +31,7 @@ FAULTS: tuple[Fault, ...] = (
         first=("up3",),
         stage="forward",
         cause="conv-transpose-output-padding-kernel",
-        summary="output_padding=1 is copied as it stands; MindSpore's CPU kernel leaves the edge out.",
+        summary="output_padding=1 is copied as it is; MindSpore's CPU kernel leaves the edge out.",
         silent=True,
     ),
     Fault(
@@ -63,7 +63,7 @@ FAULTS: tuple[Fault, ...] = (
         first=("enc3.act", "enc3.act#1", "enc3"),
         stage="backward",
         cause="stop-gradient-extra",
-        summary="The skip connections are detached, so the encoder learns by way of the pools alone.",
+        summary="The skip connections are detached, so the encoder learns through the pools alone.",
         silent=True,
         backward_only=True,
     ),

@@ -12,25 +12,32 @@ from sample_nets.unet.data import CLASSES, IGNORE
 from sample_nets.unet.faults import FAULTS
 
 
-def make_norm(kind: str, channels: int, fault: str | None) -> nn.Cell:
+def make_norm(part: str, channels: int, fault: str | None) -> nn.Cell:
     """The batch norm of the encoder or the group norm of the decoder."""
-    if kind == "batch":
+    if part == "encoder":
         use_batch_statistics = False if fault == "encoder-norms-frozen" else None
         return nn.BatchNorm2d(channels, use_batch_statistics=use_batch_statistics)
     groups = 8 if fault == "groupnorm-groups" else 4
     return nn.GroupNorm(groups, channels)
 
 
+def make_act(part: str, fault: str | None) -> nn.Cell:
+    """The leaky ReLU of the encoder or the SiLU of the decoder."""
+    if part == "decoder":
+        return nn.SiLU()
+    return nn.LeakyReLU() if fault == "leakyrelu-slope" else nn.LeakyReLU(alpha=0.01)
+
+
 class ConvBlock(nn.Cell):
     """Two 3x3 convolutions, each with a norm and an activation; height and width stay."""
 
-    def __init__(self, in_channels: int, channels: int, norm: str, fault: str | None) -> None:
+    def __init__(self, in_channels: int, channels: int, part: str, fault: str | None) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(in_channels, channels, 3, pad_mode="pad", padding=1)
-        self.norm1 = make_norm(norm, channels, fault)
+        self.norm1 = make_norm(part, channels, fault)
         self.conv2 = nn.Conv2d(channels, channels, 3, pad_mode="pad", padding=1)
-        self.norm2 = make_norm(norm, channels, fault)
-        self.act = nn.LeakyReLU() if fault == "leakyrelu-slope" else nn.LeakyReLU(alpha=0.01)
+        self.norm2 = make_norm(part, channels, fault)
+        self.act = make_act(part, fault)
 
     def construct(self, x: Tensor) -> Tensor:
         x = self.act(self.norm1(self.conv1(x)))
@@ -90,17 +97,17 @@ class UNet(nn.Cell):
     def __init__(self, fault: str | None = None) -> None:
         super().__init__()
         self.fault = fault
-        self.enc1 = ConvBlock(3, 8, "batch", fault)
-        self.enc2 = ConvBlock(8, 16, "batch", fault)
-        self.enc3 = ConvBlock(16, 32, "batch", fault)
+        self.enc1 = ConvBlock(3, 8, "encoder", fault)
+        self.enc2 = ConvBlock(8, 16, "encoder", fault)
+        self.enc3 = ConvBlock(16, 32, "encoder", fault)
         self.pool = nn.MaxPool2d(2, stride=2)
-        self.bottleneck = ConvBlock(32, 64, "batch", fault)
+        self.bottleneck = ConvBlock(32, 64, "encoder", fault)
         self.up3 = transposed_up(64, 32, fault)
-        self.dec3 = ConvBlock(64, 32, "group", fault)
+        self.dec3 = ConvBlock(64, 32, "decoder", fault)
         self.up2 = transposed_up(32, 16, fault)
-        self.dec2 = ConvBlock(32, 16, "group", fault)
+        self.dec2 = ConvBlock(32, 16, "decoder", fault)
         self.up1 = ResizeUp(16, 8, fault)
-        self.dec1 = ConvBlock(16, 8, "group", fault)
+        self.dec1 = ConvBlock(16, 8, "decoder", fault)
         self.join = JoinWithBprop() if fault == "join-bprop" else Join()
         self.classifier = nn.Conv2d(8, CLASSES, 1, pad_mode="valid", has_bias=True)
 

@@ -12,13 +12,15 @@ from sample_nets.unet.data import CLASSES, IGNORE
 class ConvBlock(nn.Module):
     """Two 3x3 convolutions, each with a norm and an activation; height and width stay."""
 
-    def __init__(self, in_channels: int, channels: int, norm: type[nn.Module]) -> None:
+    def __init__(
+        self, in_channels: int, channels: int, norm: type[nn.Module], act: type[nn.Module]
+    ) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)
         self.norm1 = norm(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.norm2 = norm(channels)
-        self.act = nn.LeakyReLU()
+        self.act = act()
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.act(self.norm1(self.conv1(x)))
@@ -54,17 +56,17 @@ class UNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.enc1 = ConvBlock(3, 8, nn.BatchNorm2d)
-        self.enc2 = ConvBlock(8, 16, nn.BatchNorm2d)
-        self.enc3 = ConvBlock(16, 32, nn.BatchNorm2d)
+        self.enc1 = ConvBlock(3, 8, nn.BatchNorm2d, nn.LeakyReLU)
+        self.enc2 = ConvBlock(8, 16, nn.BatchNorm2d, nn.LeakyReLU)
+        self.enc3 = ConvBlock(16, 32, nn.BatchNorm2d, nn.LeakyReLU)
         self.pool = nn.MaxPool2d(2)
-        self.bottleneck = ConvBlock(32, 64, nn.BatchNorm2d)
+        self.bottleneck = ConvBlock(32, 64, nn.BatchNorm2d, nn.LeakyReLU)
         self.up3 = transposed_up(64, 32)
-        self.dec3 = ConvBlock(64, 32, FourGroupNorm)
+        self.dec3 = ConvBlock(64, 32, FourGroupNorm, nn.SiLU)
         self.up2 = transposed_up(32, 16)
-        self.dec2 = ConvBlock(32, 16, FourGroupNorm)
+        self.dec2 = ConvBlock(32, 16, FourGroupNorm, nn.SiLU)
         self.up1 = ResizeUp(16, 8)
-        self.dec1 = ConvBlock(16, 8, FourGroupNorm)
+        self.dec1 = ConvBlock(16, 8, FourGroupNorm, nn.SiLU)
         self.head = nn.Conv2d(8, CLASSES, 1)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,0 +1,115 @@
+"""The dump's layout: names inside the file, its version, and records as JSON lines and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from paritydbg.model.event import EventKey, Phase, Role
+from paritydbg.model.record import (
+    Environment,
+    LayerRecord,
+    OptimizerRecord,
+    ParameterRecord,
+    SkippedRecord,
+    Taken,
+)
+
+FORMAT = "paritydbg-dump"
+VERSION = 1
+# Bytes of all tensors, one after the other.
+ARENA = "arena"
+# JSON lines: what each tensor is and where it lies, and everything else that is known of the run.
+LOG = "log"
+# One chunk of the arena is written at once; smaller tensors are gathered until one is full.
+ARENA_CHUNK = 1 << 20
+LOG_CHUNK = 1 << 16
+
+Record = LayerRecord | ParameterRecord | OptimizerRecord | SkippedRecord | Taken | str
+_KINDS: dict[str, type[Any]] = {
+    "layer": LayerRecord,
+    "parameter": ParameterRecord,
+    "optimizer": OptimizerRecord,
+    "skipped": SkippedRecord,
+    "taken": Taken,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def record_line(record: Record) -> dict[str, Any]:
+    """A record as the JSON object that stands for it in the log."""
+    if isinstance(record, str):
+        return {"kind": "note", "text": record}
+    return {"kind": _NAMES[type(record)], **asdict(record)}
+
+
+def record_of(line: dict[str, Any]) -> Record:
+    """The record that a JSON object of the log stands for.
+
+    Raises:
+        KeyError, TypeError, ValueError: the object is not of that form.
+    """
+    fields = dict(line)
+    kind = fields.pop("kind")
+    if kind == "note":
+        return str(fields["text"])
+    made: Record = _KINDS[kind](**{name: frozen(value) for name, value in fields.items()})
+    return made
+
+
+def environment_of(line: dict[str, Any]) -> Environment:
+    """The environment in the log's first line.
+
+    Raises:
+        KeyError, TypeError: the object is not of that form.
+    """
+    return Environment(**{name: frozen(value) for name, value in line["environment"].items()})
+
+
+def frozen(value: Any) -> Any:
+    """JSON's lists as tuples, all the way down."""
+    return tuple(frozen(entry) for entry in value) if isinstance(value, list) else value
+
+
+def event_line(key: EventKey, dtype: str, stored: str, shape: tuple[int, ...]) -> str:
+    """The log's entry for one tensor up to where it lies, without the closing brace.
+
+    Written by hand: the JSON encoder costs more than the tensor's own bytes.
+    """
+    numbers = f'"step":{key.step},"call":{key.call},"micro":{key.micro},"rank":{key.rank}'
+    return (
+        f'{{"kind":"event",{numbers},"phase":"{key.phase.value}","role":"{key.role.value}",'
+        f'"name":{json.dumps(key.name)},"slot":{json.dumps(key.slot)},'
+        f'"dtype":"{dtype}","stored":"{stored}","shape":{list(shape)}'
+    )
+
+
+def key_of(line: dict[str, Any]) -> EventKey:
+    """The key in the log's entry for a tensor.
+
+    Raises:
+        KeyError, ValueError, TypeError: the object is not of that form.
+    """
+    return EventKey(
+        step=_count(line["step"]),
+        phase=Phase(line["phase"]),
+        role=Role(line["role"]),
+        name=_text(line["name"]),
+        call=_count(line["call"]),
+        slot=_text(line["slot"]),
+        micro=_count(line["micro"]),
+        rank=_count(line["rank"]),
+    )
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value

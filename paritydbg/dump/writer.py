@@ -1,0 +1,254 @@
+"""Writes a dump: tensors into one growing arena, what they are into a log, flushed as it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any
+
+import h5py
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from paritydbg.dump import schema
+from paritydbg.errors import DumpError
+from paritydbg.model.event import EventKey, Values
+from paritydbg.model.record import Environment
+
+# What a kill may cost at most: so many seconds, so many bytes.
+FLUSH_SECONDS = 0.1
+FLUSH_BYTES = 64 << 20
+
+
+class DumpWriter:
+    """A dump that is being written; usable from several threads.
+
+    Tensors go to the file at once, without a writer thread (FORMAT.md has the measurement); their
+    log entries follow with the next flush, data first.
+
+    Args:
+        path: of the file. A dump that is there is replaced; anything else there is refused.
+        environment: where the run is made.
+        command: the script's command line.
+
+    Raises:
+        DumpError: the path cannot be written, or holds something that is no dump.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], environment: Environment, *, command: str = ""
+    ) -> None:
+        self.path = os.fspath(path)
+        self._lock = threading.RLock()
+        self._known: dict[bytes, int] = {}
+        self._chunk = bytearray(schema.ARENA_CHUNK)
+        self._filled = 0
+        self._chunks = 0
+        self._lines: list[str] = []
+        self._log_size = 0
+        self._pending = 0
+        self._flushed = time.monotonic()
+        self._closed = threading.Event()
+        _make_room(self.path)
+        try:
+            self._open()
+        except OSError as error:
+            raise DumpError(f"{self.path} cannot be written: {_reason(error)}") from error
+        first = {
+            "kind": "run",
+            "environment": asdict(environment),
+            "command": command,
+            "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+        self._lines.append(json.dumps(first))
+        self.flush()
+        threading.Thread(target=self._keep_flushing, daemon=True).start()
+
+    def add(self, key: EventKey, values: Values) -> None:
+        """Store one tensor; bytes that are there already are not stored again.
+
+        A key that was added before is replaced for readers. The array must not change afterwards.
+
+        Raises:
+            DumpError: the file cannot be written any more (disk full, folder gone).
+        """
+        array = _little_endian(values.array)
+        dtype = values.dtype if values.dtype != str(values.array.dtype) else str(array.dtype)
+        stored = array.dtype.name
+        # Not tobytes(): a view costs nothing.
+        data = array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
+        digest = xxhash.xxh3_128(data)
+        digest.update(f"{dtype}{array.shape}".encode())
+        name = digest.digest()
+        with self._lock:
+            at = self._known.get(name)
+            if at is None:
+                at = self._append(data)
+                self._known[name] = at
+            entry = schema.event_line(key, dtype, stored, array.shape)
+            self._lines.append(
+                f'{entry},"at":{at},"nbytes":{array.nbytes},"digest":"{name.hex()}"}}'
+            )
+            self._pending += array.nbytes
+            if self._pending > FLUSH_BYTES or time.monotonic() - self._flushed > FLUSH_SECONDS:
+                self.flush()
+
+    def record(self, record: schema.Record) -> None:
+        """Store a record; a plain string is a note."""
+        line = json.dumps(schema.record_line(record))
+        with self._lock:
+            self._lines.append(line)
+
+    def flush(self) -> None:
+        """Make everything added so far survive the end of the process.
+
+        Raises:
+            DumpError: the file cannot be written any more.
+        """
+        with self._lock:
+            if self._closed.is_set() or not self._lines:
+                return
+            try:
+                self._write_out()
+            except (OSError, RuntimeError) as error:
+                raise DumpError(f"{self.path} cannot be written: {_reason(error)}") from error
+
+    def close(self, complete: bool = True, ended: str = "") -> None:
+        """Finish the file; ``ended`` says why where the run is not complete. Twice is fine."""
+        with self._lock:
+            if self._closed.is_set():
+                return
+            end = {"kind": "end", "complete": complete, "ended": ended}
+            self._lines.append(json.dumps(end))
+            try:
+                self.flush()
+            finally:
+                self._closed.set()
+                self._file.close()
+
+    def __enter__(self) -> DumpWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(kind is None, f"{kind.__name__}: {error}" if kind else "")
+
+    def _open(self) -> None:
+        self._file = h5py.File(self.path, "w", libver="latest")
+        self._file.attrs["format"] = schema.FORMAT
+        self._file.attrs["version"] = schema.VERSION
+        self._arena = self._stream(schema.ARENA, schema.ARENA_CHUNK)
+        self._log = self._stream(schema.LOG, schema.LOG_CHUNK)
+        # From here on no object may be made, and every flush leaves a file that can be read.
+        self._file.swmr_mode = True
+
+    def _stream(self, name: str, chunk: int) -> h5py.Dataset:
+        return self._file.create_dataset(
+            name, shape=(0,), maxshape=(None,), chunks=(chunk,), dtype="u1"
+        )
+
+    def _append(self, data: memoryview) -> int:
+        """Put bytes at the arena's end; full chunks go to the file at once."""
+        size = schema.ARENA_CHUNK
+        at = self._chunks * size + self._filled
+        done = 0
+        try:
+            while done < len(data):
+                if not self._filled and len(data) - done >= size:
+                    whole = (len(data) - done) // size
+                    self._arena.resize(((self._chunks + whole) * size,))
+                    for _ in range(whole):
+                        self._write_chunk(data[done : done + size])
+                        self._chunks += 1
+                        done += size
+                    continue
+                part = min(size - self._filled, len(data) - done)
+                self._chunk[self._filled : self._filled + part] = data[done : done + part]
+                self._filled += part
+                done += part
+                if self._filled == size:
+                    self._write_partial()
+                    self._chunks += 1
+                    self._filled = 0
+        except (OSError, RuntimeError) as error:
+            raise DumpError(f"{self.path} cannot be written: {_reason(error)}") from error
+        return at
+
+    def _write_partial(self) -> None:
+        self._arena.resize((self._chunks * schema.ARENA_CHUNK + self._filled,))
+        self._write_chunk(self._chunk)
+
+    def _write_chunk(self, data: bytearray | memoryview) -> None:
+        self._arena.id.write_direct_chunk((self._chunks * schema.ARENA_CHUNK,), data)
+
+    def _write_out(self) -> None:
+        """Data first, then the log that points at it."""
+        if self._filled:
+            self._write_partial()
+        self._arena.flush()
+        text = ("\n".join(self._lines) + "\n").encode()
+        self._lines.clear()
+        self._log.resize((self._log_size + len(text),))
+        self._log[self._log_size :] = np.frombuffer(text, np.uint8)
+        self._log_size += len(text)
+        self._log.flush()
+        self._pending = 0
+        self._flushed = time.monotonic()
+
+    def _keep_flushing(self) -> None:
+        """Flush what waits while nothing new arrives."""
+        while not self._closed.wait(FLUSH_SECONDS):
+            try:
+                self.flush()
+            except DumpError:
+                # The thread that records meets the same error and is the one to report it.
+                return
+
+
+def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
+    """The array C-contiguous, in the byte order of the file, its shape as it was."""
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    if not array.flags.c_contiguous:
+        array = np.array(array, order="C")
+    return array
+
+
+def _make_room(path: str) -> None:
+    """Take an old dump away so that a new one can lie there; refuse anything else."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise DumpError(f"{path} cannot be written: its folder does not exist; mkdir -p {folder}")
+    if os.path.isdir(path):
+        raise DumpError(f"{path} is a folder; name a file, for instance {path.rstrip('/')}/ref.h5")
+    if not os.path.lexists(path):
+        return
+    if not _is_dump(path):
+        raise DumpError(f"{path} exists and is no paritydbg dump; name another file, or remove it")
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise DumpError(f"{path} cannot be replaced: {_reason(error)}") from error
+
+
+def _is_dump(path: str) -> bool:
+    try:
+        with h5py.File(path, "r", swmr=True, libver="latest", locking=False) as file:
+            return bool(file.attrs.get("format") == schema.FORMAT)
+    except (OSError, RuntimeError):
+        return False
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
