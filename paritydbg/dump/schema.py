@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from paritydbg.model.event import EventKey, Phase, Role
@@ -34,6 +35,10 @@ _KINDS: dict[str, type[Any]] = {
     "skipped": SkippedRecord,
     "taken": Taken,
 }
+# A member's `value` is looked up through a descriptor; a dict is several times faster.
+_WORDS: dict[Phase | Role, str] = {word: word.value for kind in (Phase, Role) for word in kind}
+# Names come again and again.
+_quoted = lru_cache(maxsize=1 << 16)(json.dumps)
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -77,10 +82,10 @@ def event_line(key: EventKey, dtype: str, stored: str, shape: tuple[int, ...]) -
 
     Written by hand: the JSON encoder costs more than the tensor's own bytes.
     """
-    numbers = f'"step":{key.step},"call":{key.call},"micro":{key.micro},"rank":{key.rank}'
     return (
-        f'{{"kind":"event",{numbers},"phase":"{key.phase.value}","role":"{key.role.value}",'
-        f'"name":{json.dumps(key.name)},"slot":{json.dumps(key.slot)},'
+        f'{{"kind":"event","step":{key.step},"call":{key.call},"micro":{key.micro},'
+        f'"rank":{key.rank},"phase":"{_WORDS[key.phase]}","role":"{_WORDS[key.role]}",'
+        f'"name":{_quoted(key.name)},"slot":{_quoted(key.slot)},'
         f'"dtype":"{dtype}","stored":"{stored}","shape":{list(shape)}'
     )
 

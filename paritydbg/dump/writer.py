@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from dataclasses import asdict
+from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
@@ -45,8 +46,8 @@ class DumpWriter:
     ) -> None:
         self.path = os.fspath(path)
         self._lock = threading.RLock()
-        self._known: dict[bytes, int] = {}
-        self._chunk = bytearray(schema.ARENA_CHUNK)
+        self._known: dict[str, int] = {}
+        self._chunk = np.zeros(schema.ARENA_CHUNK, np.uint8)
         self._filled = 0
         self._chunks = 0
         self._lines: list[str] = []
@@ -78,23 +79,19 @@ class DumpWriter:
             DumpError: the file cannot be written any more (disk full, folder gone).
         """
         array = _little_endian(values.array)
-        dtype = values.dtype if values.dtype != str(values.array.dtype) else str(array.dtype)
-        stored = array.dtype.name
+        dtype, stored = values.dtype, _name_of(array.dtype)
+        size = array.nbytes
         # Not tobytes(): a view costs nothing.
-        data = array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
-        digest = xxhash.xxh3_128(data)
-        digest.update(f"{dtype}{array.shape}".encode())
-        name = digest.digest()
+        data = array.reshape(-1).view(np.uint8) if size else _EMPTY
+        name = xxhash.xxh3_128_hexdigest(data.data, _seed_of(dtype, array.shape))
         with self._lock:
             at = self._known.get(name)
             if at is None:
                 at = self._append(data)
                 self._known[name] = at
             entry = schema.event_line(key, dtype, stored, array.shape)
-            self._lines.append(
-                f'{entry},"at":{at},"nbytes":{array.nbytes},"digest":"{name.hex()}"}}'
-            )
-            self._pending += array.nbytes
+            self._lines.append(f'{entry},"at":{at},"nbytes":{size},"digest":"{name}"}}')
+            self._pending += size
             if self._pending > FLUSH_BYTES or time.monotonic() - self._flushed > FLUSH_SECONDS:
                 self.flush()
 
@@ -156,10 +153,15 @@ class DumpWriter:
             name, shape=(0,), maxshape=(None,), chunks=(chunk,), dtype="u1"
         )
 
-    def _append(self, data: memoryview) -> int:
+    def _append(self, data: NDArray[np.uint8]) -> int:
         """Put bytes at the arena's end; full chunks go to the file at once."""
         size = schema.ARENA_CHUNK
         at = self._chunks * size + self._filled
+        end = self._filled + len(data)
+        if end < size:
+            self._chunk[self._filled : end] = data
+            self._filled = end
+            return at
         done = 0
         try:
             while done < len(data):
@@ -187,7 +189,7 @@ class DumpWriter:
         self._arena.resize((self._chunks * schema.ARENA_CHUNK + self._filled,))
         self._write_chunk(self._chunk)
 
-    def _write_chunk(self, data: bytearray | memoryview) -> None:
+    def _write_chunk(self, data: NDArray[np.uint8]) -> None:
         self._arena.id.write_direct_chunk((self._chunks * schema.ARENA_CHUNK,), data)
 
     def _write_out(self) -> None:
@@ -212,6 +214,21 @@ class DumpWriter:
             except DumpError:
                 # The thread that records meets the same error and is the one to report it.
                 return
+
+
+_EMPTY = np.zeros(0, np.uint8)
+
+
+@lru_cache(maxsize=1 << 16)
+def _seed_of(dtype: str, shape: tuple[int, ...]) -> int:
+    """Makes equal bytes of another dtype or shape hash to something else."""
+    return xxhash.xxh3_64_intdigest(f"{dtype}{shape}".encode())
+
+
+@lru_cache
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """numpy works the name out each time, which costs more than a small tensor's bytes."""
+    return dtype.name
 
 
 def _little_endian(array: NDArray[Any]) -> NDArray[Any]:

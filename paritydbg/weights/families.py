@@ -32,12 +32,30 @@ _TABLE: dict[str, dict[str, str]] = {
         "rnncell": "rnncell",
     },
     "activation": {
-        name: name
-        for name in (
-            "relu relu6 gelu leakyrelu prelu elu celu selu silu mish sigmoid tanh hardsigmoid "
-            "hardswish hardtanh hardshrink softshrink softplus softsign tanhshrink threshold "
-            "logsigmoid glu rrelu fastgelu"
-        ).split()
+        "relu": "relu",
+        "relu6": "relu6",
+        "gelu": "gelu fastgelu",
+        "leakyrelu": "leakyrelu",
+        "prelu": "prelu",
+        "rrelu": "rrelu",
+        "elu": "elu",
+        "celu": "celu",
+        "selu": "selu",
+        "silu": "silu swish",
+        "mish": "mish",
+        "glu": "glu",
+        "sigmoid": "sigmoid",
+        "logsigmoid": "logsigmoid",
+        "hardsigmoid": "hardsigmoid hsigmoid",
+        "hardswish": "hardswish hswish",
+        "hardtanh": "hardtanh",
+        "hardshrink": "hardshrink hshrink",
+        "softshrink": "softshrink",
+        "softplus": "softplus",
+        "softsign": "softsign",
+        "tanh": "tanh",
+        "tanhshrink": "tanhshrink",
+        "threshold": "threshold",
     },
     "softmax": {
         "softmax": "softmax softmax2d",

@@ -102,7 +102,9 @@ def parse_rename(text: str) -> Rename:
     old, sign, new = text.partition("=")
     old, new = old.strip(), new.strip()
     if not sign or not old:
-        raise UsageError(f"rename rule {text!r} is not OLD=NEW; write e.g. --rename encoder=backbone")
+        raise UsageError(
+            f"rename rule {text!r} is not OLD=NEW; write e.g. --rename encoder=backbone"
+        )
     if new.count("*") > old.count("*"):
         raise UsageError(
             f"rename rule {text!r} has more * on the right than on the left; each * on the right "

@@ -45,8 +45,8 @@ def match_scores(
         following = np.maximum.accumulate(candidate)
         steps[row] = 1
         steps[row, 1:][better] = 2
-        # Where the value comes from further left, it is neither of the two.
-        steps[row][candidate < following] = 0
+        # What is reached from the left as well is taken from there: earlier pairs win.
+        steps[row, 1:][following[1:] == following[:-1]] = 0
         best = following
     found: list[tuple[int, int]] = []
     row, column = rows - 1, columns

@@ -1,0 +1,252 @@
+"""Hooks on torch nets that record forward values, gradients, parameters and updates.
+
+Gradients come through tensor hooks that are set in forward hooks: module backward hooks raise where
+an in-place operator follows. A tensor hook sees the tensor's total gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence
+
+from paritydbg.model.event import Phase, Role, Values
+from paritydbg.session.recording import Recording
+from paritydbg_torch.structure import first_names, named_layers, named_tensors, unwrapped
+from paritydbg_torch.values import tensors_in, tensors_in_call, values_of
+
+
+class TorchRecorder:
+    """The hooks of one capture."""
+
+    def __init__(
+        self, nets: Mapping[str, object], optimizers: Sequence[object], recording: Recording
+    ) -> None:
+        self._nets = dict(nets)
+        self._optimizers = tuple(optimizers)
+        self._recording = recording
+        self._handles: list[Any] = []
+        # Calls of watched nets that are going on: a net inside a watched net begins no step.
+        self._depth = 0
+        self._calls: dict[int, list[int]] = {}
+
+    def attach(self) -> None:
+        """Put the hooks in."""
+        seen: set[int] = set()
+        roots = {id(unwrapped(net)) for net in self._nets.values() if isinstance(net, nn.Module)}
+        for name, layer in named_layers(self._nets):
+            if id(layer) in seen:
+                continue
+            seen.add(id(layer))
+            if isinstance(layer, torch.jit.ScriptModule):
+                continue
+            self._hook_layer(name, layer, id(layer) in roots)
+        names = first_names(self._nets)
+        for name, tensor, is_buffer in named_tensors(self._nets):
+            if not is_buffer and tensor.requires_grad and names[id(tensor)] == name:
+                self._handles.append(tensor.register_hook(self._parameter_hook(name)))
+        for optimizer in self._optimizers:
+            if isinstance(optimizer, torch.optim.Optimizer):
+                self.watch_optimizer(optimizer)
+
+    def watch_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Record what the optimizer is given, and let its step count."""
+        self._recording.clock.optimizer_known = True
+        self._handles.append(optimizer.register_step_pre_hook(self._before_update))
+
+    def detach(self) -> None:
+        """Take the hooks out."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._depth = 0
+
+    def step_begins(self) -> None:
+        """Record parameters and buffers before the step, learning rates and loss scale."""
+        self._record_tensors(Phase.FORWARD, parameters=True)
+        self._record_rates()
+
+    def step_ends(self) -> None:
+        """Record parameters, where an optimizer is known, and buffers after the step."""
+        self._record_tensors(Phase.UPDATE, parameters=self._recording.clock.optimizer_known)
+
+    def _hook_layer(self, name: str, layer: nn.Module, is_root: bool) -> None:
+        def before(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+            if is_root:
+                if self._depth == 0:
+                    self._recording.clock.forward_begins()
+                self._depth += 1
+            recording = self._recording
+            call = recording.next_call(name) if recording.live else 0
+            self._calls.setdefault(id(layer), []).append(call)
+            for slot, tensor in tensors_in_call(arguments, keywords):
+                self._tensor(Role.INPUT, Role.GRAD_INPUT, name, call, slot, tensor)
+
+        def after(_: nn.Module, arguments: Any, keywords: Any, output: Any) -> None:
+            calls = self._calls.get(id(layer))
+            call = calls.pop() if calls else 0
+            if is_root:
+                self._depth = max(0, self._depth - 1)
+            if isinstance(output, tuple) and len(output) == 2:
+                packed, rest = output
+                if isinstance(packed, PackedSequence):
+                    self._packed(name, call, packed, bool(getattr(layer, "batch_first", False)))
+                    output = (None, rest)
+            for slot, tensor in tensors_in(output):
+                self._tensor(Role.OUTPUT, Role.GRAD_OUTPUT, name, call, slot, tensor)
+
+        self._handles.append(layer.register_forward_pre_hook(before, with_kwargs=True))
+        # Called after an exception too, so that depth and calls stay right for whoever catches it.
+        self._handles.append(layer.register_forward_hook(after, with_kwargs=True, always_call=True))
+
+    def _tensor(
+        self, role: Role, gradient: Role, name: str, call: int, slot: str, tensor: torch.Tensor
+    ) -> None:
+        """Record a layer's tensor now and its gradient when that arrives."""
+        recording = self._recording
+        if recording.wants(role, name):
+            values = values_of(tensor)
+            if values is None:
+                recording.skipped(name, role.value, f"a {tensor.layout} tensor has no dense values")
+                return
+            recording.tensor(Phase.FORWARD, role, name, values, call=call, slot=slot)
+        if not recording.live or not tensor.requires_grad or not torch.is_grad_enabled():
+            return
+        if recording.plan.takes(gradient, name):
+            tensor.register_hook(self._gradient_hook(gradient, name, call, slot, values_of))
+        elif name == "":
+            # The clock needs to see that a backward pass went on.
+            tensor.register_hook(self._tick)
+
+    def _packed(self, name: str, call: int, packed: PackedSequence, batch_first: bool) -> None:
+        """Record a packed sequence padded with zeros, the form that other frameworks know."""
+        recording = self._recording
+        layout = _Padding(packed, batch_first)
+
+        def padded(tensor: object) -> Values | None:
+            values = values_of(tensor)
+            return None if values is None else Values(layout.pad(values.array), values.dtype)
+
+        values = padded(packed.data)
+        if recording.wants(Role.OUTPUT, name) and values is not None:
+            recording.tensor(Phase.FORWARD, Role.OUTPUT, name, values, call=call, slot="0")
+        if recording.wants(Role.GRAD_OUTPUT, name) and packed.data.requires_grad:
+            hook = self._gradient_hook(Role.GRAD_OUTPUT, name, call, "0", padded)
+            packed.data.register_hook(hook)
+
+    def _gradient_hook(
+        self,
+        role: Role,
+        name: str,
+        call: int,
+        slot: str,
+        read: Callable[[object], Values | None],
+    ) -> Callable[[torch.Tensor], None]:
+        clock = self._recording.clock
+        step, micro = clock.step, clock.micro
+
+        def hook(gradient: torch.Tensor) -> None:
+            clock.gradient_arrives()
+            values = read(gradient)
+            if values is not None:
+                self._recording.tensor(
+                    Phase.BACKWARD,
+                    role,
+                    name,
+                    values,
+                    call=call,
+                    slot=slot,
+                    step=step,
+                    micro=micro,
+                )
+
+        return hook
+
+    def _parameter_hook(self, name: str) -> Callable[[torch.Tensor], None]:
+        owner = name.rpartition(".")[0]
+
+        def hook(gradient: torch.Tensor) -> None:
+            recording = self._recording
+            recording.clock.gradient_arrives()
+            if not recording.wants(Role.GRAD, owner):
+                return
+            values = values_of(gradient)
+            if values is None:
+                recording.skipped(name, Role.GRAD.value, "a sparse gradient has no dense values")
+                return
+            recording.tensor(Phase.BACKWARD, Role.GRAD, name, values)
+
+        return hook
+
+    def _tick(self, gradient: torch.Tensor) -> None:
+        self._recording.clock.gradient_arrives()
+
+    def _before_update(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        recording = self._recording
+        if recording.live:
+            names = first_names(self._nets)
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    name = names.get(id(parameter))
+                    if name is None or parameter.grad is None:
+                        continue
+                    if recording.wants(Role.GRAD_APPLIED, name.rpartition(".")[0]):
+                        values = values_of(parameter.grad)
+                        if values is not None:
+                            recording.tensor(Phase.UPDATE, Role.GRAD_APPLIED, name, values)
+            self._record_rates()
+        recording.clock.optimizer_runs()
+
+    def _record_tensors(self, phase: Phase, parameters: bool) -> None:
+        recording = self._recording
+        names = first_names(self._nets)
+        for name, tensor, is_buffer in named_tensors(self._nets):
+            role = Role.BUFFER if is_buffer else Role.PARAMETER
+            if names[id(tensor)] != name or not (is_buffer or parameters):
+                continue
+            if not recording.wants(role, name.rpartition(".")[0]):
+                continue
+            values = values_of(tensor)
+            if values is None:
+                recording.skipped(name, role.value, "its values cannot be read")
+            else:
+                recording.tensor(phase, role, name, values)
+
+    def _record_rates(self) -> None:
+        """Record the learning rates that the next update uses; a scheduler may move them later."""
+        recording = self._recording
+        if not recording.wants(Role.STATE, ""):
+            return
+        rates = [
+            group["lr"]
+            for optimizer in self._optimizers
+            for group in getattr(optimizer, "param_groups", ())
+            if "lr" in group
+        ]
+        for number, rate in enumerate(rates):
+            name = "lr" if len(rates) == 1 else f"lr.{number}"
+            values = Values.of(np.array(float(rate), np.float64))
+            recording.tensor(Phase.UPDATE, Role.STATE, name, values)
+
+
+class _Padding:
+    """How a packed sequence's rows lie in the padded tensor, in the user's order of the batch."""
+
+    def __init__(self, packed: PackedSequence, batch_first: bool) -> None:
+        sizes = packed.batch_sizes.numpy()
+        self._shape = (len(sizes), int(sizes[0]) if len(sizes) else 0)
+        self._time = np.repeat(np.arange(len(sizes)), sizes)
+        self._row = np.concatenate([np.arange(size) for size in sizes])
+        if packed.sorted_indices is not None:
+            self._row = packed.sorted_indices.cpu().numpy()[self._row]
+        self._batch_first = batch_first
+
+    def pad(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The rows (sum of lengths, …) as (batch, time, …) or (time, batch, …), zeros beyond the end."""
+        padded = np.zeros((*self._shape, *rows.shape[1:]), rows.dtype)
+        padded[self._time, self._row] = rows
+        return np.ascontiguousarray(padded.swapaxes(0, 1)) if self._batch_first else padded
