@@ -1,1 +1,1 @@
-"""What stands for a PyTorch API in MindSpore: tables as CSV, their values, their lookup; no framework is imported."""
+"""Which MindSpore API stands for a PyTorch one: CSV tables, their values, their lookup."""

@@ -1,4 +1,4 @@
-"""The values of the mapping tables: one torch API and what stands for it; how they are read is in `tables`."""
+"""The values of the mapping tables: one torch API and what stands for it; reading is in `tables`."""
 
 from __future__ import annotations
 

@@ -111,8 +111,7 @@ def _entry(
         relation=row["relation"],
         alternatives=alternatives,
         renamed=tuple(
-            (old, new)
-            for old, _, new in (item.partition("->") for item in _items(row["renamed"]))
+            (old, new) for old, _, new in (item.partition("->") for item in _items(row["renamed"]))
         ),
         missing=_items(row["missing"]),
         extra=_items(row["extra"]),
@@ -148,9 +147,7 @@ def _alternatives(row: dict[str, str], kernelless: set[str]) -> tuple[Alternativ
         elif name in kernelless:
             ran = "no-kernel"
         found.append(
-            Alternative(
-                name, ran, problems.get(name, ""), name == primary, defaults.get(name, ())
-            )
+            Alternative(name, ran, problems.get(name, ""), name == primary, defaults.get(name, ()))
         )
     place = {name: number for number, name in enumerate([*matching, *names])}
     return tuple(sorted(found, key=lambda a: (_ORDER.index(a.ran), place[a.api])))

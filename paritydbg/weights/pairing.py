@@ -80,22 +80,35 @@ def pair_sides(
     rename: Sequence[Rename] = (),
     user_pairs: Sequence[tuple[str, str]] = (),
     user_layers: Sequence[tuple[str, str]] = (),
+    executed: Sequence[LayerPair] = (),
+    by_order: bool = True,
 ) -> Pairing:
-    """Layers and parameters that stand for each other; see `pair_parameters`."""
+    """Layers and parameters that stand for each other; see `pair_parameters`.
+
+    Args:
+        user_layers: (reference's name, port's name) of layers.
+        executed: pairs that the order of execution told; they come after names and values.
+        by_order: whether layers that look alike may be told apart by their order of registration.
+    """
     matching = Matching(
         build_tree(reference.layers, reference.parameters),
         build_tree(port.layers, port.parameters),
     )
     work = _Parameters(reference, port, matching, tuple(rename))
     work.by_user(user_pairs)
+    for name, other in user_layers:
+        _check_known(name, matching.reference.nodes, "reference", "layer")
+        _check_known(other, matching.port.nodes, "port", "layer")
     pair_by_name(matching, rename, user_layers)
     work.by_full_name()
     work.in_paired_layers()
     work.by_canonical_name()
     work.by_value()
     work.join_owners()
+    for found in executed:
+        matching.join(found.reference, found.port, found.how, found.confidence)
     pair_by_name(matching)
-    pair_by_structure(matching)
+    pair_by_structure(matching, by_order)
     work.in_paired_layers()
     work.fused()
     known = {layer.name for layer in reference.layers}, {layer.name for layer in port.layers}
@@ -132,15 +145,8 @@ class _Parameters:
 
     def by_user(self, user_pairs: Sequence[tuple[str, str]]) -> None:
         for name, other in user_pairs:
-            for wanted, known, side in (
-                (name, self.mine, "reference"),
-                (other, self.yours, "port"),
-            ):
-                if wanted not in known:
-                    raise UsageError(
-                        f"the map names the {side}'s parameter {wanted!r}, which it has not; "
-                        f"closest: {closest(wanted, known)}"
-                    )
+            _check_known(name, self.mine, "reference", "parameter")
+            _check_known(other, self.yours, "port", "parameter")
             if name in self.free_mine and other in self.free_yours:
                 self._pair(name, other, "map", 1.0)
 
@@ -273,9 +279,13 @@ class _Parameters:
                 del self.free_yours[name]
 
 
-def closest(wanted: str, known: Iterable[str]) -> str:
-    """The known name most like the wanted one, for an error message; ``none`` where there is none."""
-    return next(iter(get_close_matches(wanted, list(known), 1, 0.0)), "none")
+def _check_known(wanted: str, known: Iterable[str], side: str, what: str) -> None:
+    names = list(known)
+    if wanted not in names:
+        closest = next(iter(get_close_matches(wanted, names, 1, 0.0)), "none")
+        raise UsageError(
+            f"the map names the {side}'s {what} {wanted!r}, which it has not; closest: {closest}"
+        )
 
 
 def _last(name: str) -> str:

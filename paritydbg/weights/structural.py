@@ -5,7 +5,7 @@ Never a guess: a group of layers that look alike is joined only if both sides ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from paritydbg.weights.matching import Matching, descend, in_order
 from paritydbg.weights.tree import Node, Signature, Tree
@@ -15,18 +15,26 @@ ALONE = 0.8
 BY_ORDER = 0.6
 
 
-def pair_by_structure(matching: Matching) -> None:
-    """Join free layers inside pairs by all that lies below them, then owners between anchors."""
-    descend(matching, _siblings_by_weights)
-    _owners_between_anchors(matching)
+def pair_by_structure(matching: Matching, by_order: bool = True) -> None:
+    """Join free layers inside pairs by all that lies below them, then owners between anchors.
+
+    Args:
+        by_order: whether layers that look alike are told apart by their order of registration.
+    """
+
+    def siblings(matching: Matching, reference: str, port: str) -> None:
+        _siblings_by_weights(matching, reference, port, by_order)
+
+    descend(matching, siblings)
+    _owners_between_anchors(matching, by_order)
     _parents(matching)
-    descend(matching, _siblings_by_weights)
+    descend(matching, siblings)
 
 
-def _siblings_by_weights(matching: Matching, reference: str, port: str) -> None:
+def _siblings_by_weights(matching: Matching, reference: str, port: str, by_order: bool) -> None:
     left, right = matching.free_children(reference, port)
     left, right = _open_up(matching, left, right)
-    keys = _shared_keys([node.below for node in left], [node.below for node in right])
+    keys = _shared_keys([n.below for n in left], [n.below for n in right], by_order)
     for below, confidence in keys.items():
         mine = [node for node in left if node.below == below]
         yours = [node for node in right if node.below == below]
@@ -60,13 +68,13 @@ def _opened(
     return [node for node in found if node.below]
 
 
-def _owners_between_anchors(matching: Matching) -> None:
+def _owners_between_anchors(matching: Matching, by_order: bool) -> None:
     """Join free owners that lie between the same two pairs, where looks and numbers leave no choice."""
     anchors = in_order(matching)
     left = _gaps(matching.reference, [name for name, _ in anchors], set(matching.to_port))
     right = _gaps(matching.port, [name for _, name in anchors], set(matching.to_reference))
     for mine, yours in zip(left, right, strict=True):
-        keys = _shared_keys([(node.own,) for node in mine], [(node.own,) for node in yours])
+        keys = _shared_keys([(n.own,) for n in mine], [(n.own,) for n in yours], by_order)
         for (own,), confidence in keys.items():
             pairs = zip(
                 [node for node in mine if node.own == own],
@@ -90,28 +98,37 @@ def _gaps(tree: Tree, anchors: Sequence[str], taken: set[str]) -> list[list[Node
 
 
 def _parents(matching: Matching) -> None:
-    """Join free containers whose joined children all lie in one container of the other side."""
+    """Join free containers whose joined children lie in one container of the other side, and back."""
+    there = {name: pair.port for name, pair in matching.to_port.items()}
+    back = {name: pair.reference for name, pair in matching.to_reference.items()}
     for name in sorted(matching.reference.nodes, key=lambda name: -name.count(".")):
-        if name in matching.to_port or not name:
+        if name in there or not name:
             continue
-        homes = {
-            matching.port.nodes[partner].parent
-            for child in matching.reference.nodes[name].children
-            if (partner := matching.partner(child)) is not None and partner in matching.port.nodes
-        }
-        if len(homes) == 1:
-            (home,) = homes
-            if home:
-                matching.join(name, home, "derived", ALONE)
+        home = _home(matching.reference, matching.port, name, there)
+        if home and _home(matching.port, matching.reference, home, back) == name:
+            matching.join(name, home, "derived", ALONE)
+            there[name], back[home] = home, name
+
+
+def _home(tree: Tree, other: Tree, name: str, partners: Mapping[str, str]) -> str:
+    """The one layer that the partners of a layer's children lie in, ``""`` if there is no such one."""
+    homes = set()
+    for child in tree.nodes[name].children:
+        if child in partners and partners[child] in other.nodes:
+            homes.add(other.nodes[partners[child]].parent)
+    (home,) = homes if len(homes) == 1 else ("",)
+    return home or ""
 
 
 def _shared_keys(
-    left: Sequence[tuple[Signature, ...]], right: Sequence[tuple[Signature, ...]]
+    left: Sequence[tuple[Signature, ...]],
+    right: Sequence[tuple[Signature, ...]],
+    by_order: bool,
 ) -> dict[tuple[Signature, ...], float]:
     """The looks that both sides have equally often, with the confidence of pairs made by them."""
     found: dict[tuple[Signature, ...], float] = {}
     for below in left:
         count = left.count(below)
-        if any(below) and count == right.count(below):
+        if any(below) and count == right.count(below) and (by_order or count == 1):
             found[below] = ALONE if count == 1 else BY_ORDER
     return found

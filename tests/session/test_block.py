@@ -106,9 +106,14 @@ def test_a_step_that_raises_leaves_a_dump_that_says_so_and_no_hooks(
     adapter: ToyAdapter, tmp_path: Path
 ) -> None:
     net, path = ToyNet(), tmp_path / "a.h5"
-    with pytest.raises(ZeroDivisionError), paritydbg.capture(net, path):
-        net(1.0)
-        raise ZeroDivisionError("oops")
+
+    def failing_step() -> None:
+        with paritydbg.capture(net, path):
+            net(1.0)
+            raise ZeroDivisionError("oops")
+
+    with pytest.raises(ZeroDivisionError):
+        failing_step()
     with open_dump(path) as dump:
         assert not dump.run.complete
         assert "ZeroDivisionError: oops" in dump.run.ended
