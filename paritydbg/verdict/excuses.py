@@ -1,0 +1,77 @@
+"""Looks again at a suspected origin: kinks that were crossed by rounding, and badly conditioned layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paritydbg.model.comparison import Comparison
+from paritydbg.model.event import Event, Phase, Role
+from paritydbg.model.source import EventSource
+from paritydbg.verdict.calls import CallNode
+from paritydbg.verdict.compare import paired_values
+
+Array = NDArray[Any]
+
+# A kink crossed by rounding touches few elements; a wrong derivative touches many.
+_FEW = 1e-3
+_AT_LEAST = 3
+# An element counts as flipped where one side has next to nothing of what the other has.
+_NOTHING = 1e-3
+
+
+def kink_crossed(comparison: Comparison, reference: EventSource, port: EventSource) -> str:
+    """Why a gradient's difference is a mask that rounding flipped, ``""`` if it is not.
+
+    At a ReLU's zero, a maximum's tie or a clamp's bound the last bit decides whether an element's
+    gradient is passed on or not: a few elements differ by all of their value, the rest not at all.
+    """
+    if comparison.pair.first.key.phase is not Phase.BACKWARD:
+        return ""
+    left, right, problem = paired_values(comparison.pair, reference, port)
+    if problem or left.size < 32:
+        return ""
+    a, b = left.astype(np.float64).reshape(-1), right.astype(np.float64).reshape(-1)
+    difference = np.abs(b - a)
+    # What is not flipped must agree: the few worst elements carry the whole difference.
+    most = max(_AT_LEAST, int(_FEW * a.size))
+    worst = np.argpartition(difference, -most)[-most:]
+    rest = float(np.sum(difference**2) - np.sum(difference[worst] ** 2))
+    if rest > 1e-8 * float(a @ a):
+        return ""
+    large = worst[difference[worst] > 1e-2 * difference[worst].max()]
+    smaller = np.minimum(np.abs(a[large]), np.abs(b[large]))
+    larger = np.maximum(np.abs(a[large]), np.abs(b[large]))
+    if np.all(smaller <= _NOTHING * larger):
+        return f"{large.size} of {a.size} elements flipped between passed on and not: a kink"
+    return ""
+
+
+def badly_conditioned(
+    comparison: Comparison, call: CallNode, pair_of: dict[Event, Comparison], reference: EventSource
+) -> float:
+    """By how much a normalising layer magnifies relative differences of its input, 1 at least.
+
+    Subtracting a mean leaves x - mean: relative errors grow by rms(x) / std(x), along the channel
+    axis or the last one, whichever is larger.
+    """
+    if comparison.pair.first.key.role is not Role.OUTPUT:
+        return 1.0
+    most = 1.0
+    for event in call.inputs:
+        found = pair_of.get(event)
+        if found is None or event.shape != comparison.pair.first.shape or not event.shape:
+            continue
+        x = reference.load(event).astype(np.float64)
+        if not np.isfinite(x).all():
+            continue
+        for axes in ((-1,), tuple(axis for axis in range(x.ndim) if axis != 1)):
+            if not axes:
+                continue
+            deviation = float(np.sqrt(np.mean(x.var(axis=axes))))
+            size = float(np.sqrt(np.mean(x**2)))
+            if deviation:
+                most = max(most, size / deviation)
+    return most

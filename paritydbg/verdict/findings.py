@@ -1,0 +1,288 @@
+"""Gathers origins into findings, in the ladder's order; that they are origins was judged before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from paritydbg.model.comparison import Comparison, Verdict
+from paritydbg.model.event import Event, Phase, Role
+from paritydbg.model.finding import AttributeDifference, Finding, Stage
+from paritydbg.model.pair import Alignment
+from paritydbg.verdict.flow import Flow
+from paritydbg.verdict.gradients import OneSided
+from paritydbg.verdict.judge import MATTERS, Judged
+from paritydbg.verdict.places import place_of, stage_of
+from paritydbg.verdict.update_findings import update_findings
+from paritydbg.verdict.updates import Update
+
+Differences = Mapping[str, tuple[AttributeDifference, ...]]
+
+_LADDER = (
+    Stage.INPUT_DATA,
+    Stage.STRUCTURE,
+    Stage.WEIGHTS,
+    Stage.CONFIG,
+    Stage.FORWARD,
+    Stage.LOSS,
+    Stage.BACKWARD,
+    Stage.LOSS_SCALE,
+    Stage.DISTRIBUTED,
+    Stage.UPDATE,
+    Stage.TOOL_USAGE,
+    Stage.RUNNING_STATS,
+    Stage.STATE,
+)
+# States that explain an update and are no place of their own while updates were seen.
+_EXPLAINING = ("lr", "loss_scale")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the walk told.
+
+    Attributes:
+        judged: every event of the reference, in the order of the walk.
+        updates: of parameters, by the event after the step.
+        flow: what went into what.
+        one_sided: gradients that only one side has.
+    """
+
+    judged: tuple[Judged, ...]
+    updates: Mapping[Event, Update]
+    flow: Flow
+    one_sided: OneSided
+
+
+def gather(
+    told: Told, alignment: Alignment, differences: Differences, structure: Sequence[Finding]
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Findings and suspects, each once, the first divergence first."""
+    origins = [one for one in told.judged if one.origin]
+    origins = [one for one in origins if not _harmless(one, told.judged)]
+    layers = {pair.reference: pair.port for pair in alignment.layers}
+    found = list(structure)
+    found += _weights(origins)
+    found += [_extra(event, name, layers) for event, name in told.one_sided.extra]
+    found += update_findings(origins, told.judged, told.updates)
+    found += _statistics(origins)
+    for one in origins:
+        if _stands_alone(one, told.updates):
+            found.append(_finding(one, told.flow, differences, layers))
+    findings = _merged(sorted(found, key=_rung))
+    inherited = sum(
+        one.comparison is not None and one.comparison.verdict is Verdict.INHERITED
+        for one in told.judged
+    )
+    if findings:
+        findings[0] = replace(findings[0], followers=inherited)
+    suspects = [
+        _finding(one, told.flow, differences, layers)
+        for one in told.judged
+        if one.comparison is not None and one.comparison.verdict is Verdict.SUSPECT
+    ]
+    places = {finding.place for finding in findings}
+    fresh = {f.place: f for f in reversed(suspects) if f.place not in places}
+    return tuple(findings), tuple(reversed(fresh.values()))
+
+
+def _stands_alone(one: Judged, updates: Mapping[Event, Update]) -> bool:
+    """Whether an origin makes a finding of its own, not one gathered with others of its kind."""
+    key = one.event.key
+    if key.role in (Role.PARAMETER, Role.BUFFER, Role.GRAD_APPLIED):
+        return False
+    explains = key.role is Role.STATE and key.name.partition(".")[0] in _EXPLAINING
+    return not (explains and updates)
+
+
+def _finding(
+    one: Judged, flow: Flow, differences: Differences, layers: Mapping[str, str]
+) -> Finding:
+    event, comparison = one.event, one.comparison
+    stage, place = stage_of(event), place_of(one, flow)
+    attributes: tuple[AttributeDifference, ...] = ()
+    if event.key.role in (Role.OUTPUT, Role.GRAD_INPUT):
+        attributes = differences.get(event.key.name, ())
+        if event.key.role is Role.OUTPUT and any(d.name == "training" for d in attributes):
+            stage = Stage.CONFIG
+    agree = one.inherited < MATTERS
+    return Finding(
+        stage=stage,
+        verdict=comparison.verdict if comparison is not None else Verdict.DIVERGED,
+        place=place,
+        port_place=_port_place(one, place, layers),
+        summary=_summary(one, place, stage),
+        phase=event.key.phase,
+        step=event.key.step,
+        evidence=comparison,
+        inputs_agree=agree if event.key.role in _FED else None,
+        attributes=attributes,
+    )
+
+
+_FED = (Role.OUTPUT, Role.GRAD_INPUT, Role.GRAD, Role.LOSS, Role.INPUT, Role.GRAD_OUTPUT)
+
+
+def _summary(one: Judged, place: str, stage: Stage) -> str:
+    role = one.event.key.role
+    if one.missing:
+        if role is Role.GRAD:
+            return f"{place} gets a gradient in the reference and none in the port"
+        return f"no gradient reaches {place} in the port, and parameters behind it get none"
+    if one.comparison is not None and one.comparison.verdict is Verdict.SHAPE:
+        return f"{place}: {one.comparison.reason}"
+    if one.comparison is not None and one.comparison.verdict is Verdict.NONFINITE:
+        return f"{place} is the first place with NaN or Inf on one side alone"
+    texts = {
+        Role.BATCH: f"the two sides are fed different values of {one.event.key.name}",
+        Role.INPUT: f"what reaches {place.removeprefix('before ')} differs though everything "
+        "before it agrees: the code in front of it computes something else",
+        Role.OUTPUT: f"{place} is the first layer whose output differs though what goes in agrees",
+        Role.LOSS: "the loss differs though the net's outputs agree",
+        Role.GRAD_OUTPUT: f"the gradient at {place} differs though everything behind it agrees",
+        Role.GRAD_INPUT: f"{place} is the first layer, walking back from the loss, whose gradient "
+        "differs though the one that reaches it agrees",
+        Role.GRAD: f"the gradient of {place} differs though the layer's own gradients agree",
+        Role.STATE: f"{place} differs though the parameters agree",
+    }
+    return texts.get(role, f"{place} differs ({stage.value})")
+
+
+def _port_place(one: Judged, place: str, layers: Mapping[str, str]) -> str:
+    if one.comparison is not None and not place.startswith(("before", "after", "inputs", "state")):
+        key = one.comparison.pair.port[0].key
+        if key.name and one.event.key.role is not Role.GRAD_OUTPUT:
+            return key.place
+    name = place.removeprefix("before ").removeprefix("after ").split("#")[0]
+    return layers.get(name, "")
+
+
+def _weights(origins: Iterable[Judged]) -> list[Finding]:
+    """Values that differ before the first step: one finding for all of them."""
+    found = [
+        one
+        for one in origins
+        if one.event.key.role in (Role.PARAMETER, Role.BUFFER)
+        and one.event.key.phase is Phase.FORWARD
+    ]
+    if not found:
+        return []
+    names = tuple(dict.fromkeys(one.event.key.name for one in found))
+    first = found[0]
+    many = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return [
+        Finding(
+            stage=Stage.WEIGHTS,
+            verdict=_verdict(first),
+            place=names[0],
+            port_place=_partner(first),
+            summary=f"{names[0]}{many} differ before the first step: give the port the reference's "
+            "weights"
+            if len(names) > 1
+            else f"{names[0]} differs before the first step",
+            step=first.event.key.step,
+            evidence=first.comparison,
+            static=True,
+            also=names[1:],
+        )
+    ]
+
+
+def _statistics(origins: Iterable[Judged]) -> list[Finding]:
+    """Buffers that differ after a step: one finding per step."""
+    by_step: dict[int, list[Judged]] = {}
+    for one in origins:
+        if one.event.key.role is Role.BUFFER and one.event.key.phase is Phase.UPDATE:
+            by_step.setdefault(one.event.key.step, []).append(one)
+    return [
+        Finding(
+            stage=Stage.RUNNING_STATS,
+            verdict=_verdict(found[0]),
+            place=found[0].event.key.name,
+            port_place=_partner(found[0]),
+            summary=f"{found[0].event.key.name} differs after the step though what the layer was "
+            "fed agrees",
+            phase=Phase.UPDATE,
+            step=step,
+            evidence=found[0].comparison,
+            inputs_agree=True,
+            also=tuple(one.event.key.name for one in found[1:]),
+        )
+        for step, found in by_step.items()
+    ]
+
+
+def _extra(event: Event, name: str, layers: Mapping[str, str]) -> Finding:
+    return Finding(
+        stage=Stage.BACKWARD,
+        verdict=Verdict.UNPAIRED,
+        place=name,
+        port_place=event.key.name,
+        summary=f"{name} gets a gradient in the port and none in the reference",
+        phase=Phase.BACKWARD,
+        step=event.key.step,
+    )
+
+
+def _harmless(one: Judged, judged: Sequence[Judged]) -> bool:
+    """Whether a forward difference re-converged: the pass's loss, outputs and gradients all agree."""
+    key = one.event.key
+    if key.role not in (Role.INPUT, Role.OUTPUT) or key.name == "":
+        return False
+    ends = [
+        other.comparison
+        for other in judged
+        if other.comparison is not None
+        and other.event.key.step == key.step
+        and other.event.key.micro == key.micro
+        and (
+            other.event.key.role in (Role.LOSS, Role.GRAD)
+            or (other.event.key.role is Role.OUTPUT and other.event.key.name == "")
+        )
+    ]
+    return bool(ends) and all(_agrees(end) for end in ends)
+
+
+def _agrees(comparison: Comparison) -> bool:
+    metrics = comparison.metrics
+    return (
+        metrics is not None
+        and comparison.verdict is not Verdict.NONFINITE
+        and (metrics.relative_l2 < MATTERS or comparison.verdict is Verdict.MATCH)
+    )
+
+
+def _merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Each place once, and layers that share a reason under the first of them."""
+    kept: list[Finding] = []
+    for finding in findings:
+        twin = next((k for k in kept if _same(k, finding)), None)
+        if twin is None:
+            kept.append(finding)
+        elif finding.place != twin.place and finding.place not in twin.also:
+            kept[kept.index(twin)] = replace(twin, also=(*twin.also, finding.place))
+    return kept
+
+
+def _same(first: Finding, later: Finding) -> bool:
+    if first.place == later.place and first.stage is later.stage:
+        return True
+    told = [
+        {(d.name, str(d.reference), str(d.port)) for d in finding.attributes}
+        for finding in (first, later)
+    ]
+    return first.stage is later.stage and bool(told[0]) and told[0] == told[1]
+
+
+def _rung(finding: Finding) -> tuple[int, int, int]:
+    order = finding.evidence.pair.first.order if finding.evidence is not None else -1
+    backward = finding.phase is Phase.BACKWARD
+    return finding.step, _LADDER.index(finding.stage), order if not backward else max(order, 0)
+
+
+def _verdict(one: Judged) -> Verdict:
+    return one.comparison.verdict if one.comparison is not None else Verdict.DIVERGED
+
+
+def _partner(one: Judged) -> str:
+    return one.comparison.pair.port[0].key.name if one.comparison is not None else ""

@@ -1,0 +1,251 @@
+"""The ladder: judges everything that was compared, rung by rung, and gathers origins into findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from paritydbg.measure.noise import ModelledNoise, Noise
+from paritydbg.model.comparison import Comparison, Verdict
+from paritydbg.model.event import Event, Phase, Role
+from paritydbg.model.finding import AttributeDifference, Finding
+from paritydbg.model.pair import Alignment, LayerPair
+from paritydbg.model.record import LayerRecord
+from paritydbg.model.report import Coverage
+from paritydbg.model.source import EventSource
+from paritydbg.verdict.excuses import badly_conditioned, kink_crossed
+from paritydbg.verdict.findings import Told, gather
+from paritydbg.verdict.flow import Flow
+from paritydbg.verdict.gradients import OneSided, one_sided
+from paritydbg.verdict.judge import MATTERS, Judge, Judged
+from paritydbg.verdict.order import walk_order
+from paritydbg.verdict.static import structure_findings, unplaced_note
+from paritydbg.verdict.updates import Update, Updates, gradient_comparisons
+
+AttributeDifferences = Callable[[LayerRecord, LayerRecord], tuple[AttributeDifference, ...]]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything that comparing told.
+
+    Attributes:
+        findings: ordered by the ladder.
+        suspects: above rounding, below what matters, unexplained.
+        comparisons: with final verdicts, in the reference's order of execution.
+        coverage: how much was looked at.
+        notes: remarks in sentences.
+    """
+
+    findings: tuple[Finding, ...]
+    suspects: tuple[Finding, ...]
+    comparisons: tuple[Comparison, ...]
+    coverage: Coverage
+    notes: tuple[str, ...]
+
+
+def find(
+    alignment: Alignment,
+    compared: tuple[Comparison, ...],
+    reference: EventSource,
+    port: EventSource,
+    *,
+    attribute_differences: AttributeDifferences,
+    noise: Noise | None = None,
+) -> Diagnosis:
+    """The findings on two aligned and compared runs.
+
+    Args:
+        compared: a comparison for every pair of the alignment.
+        attribute_differences: tells what two layers were told differently; it decides whether a
+            difference that is too small to matter has a reason.
+        noise: rounding errors, modelled unless given.
+    """
+    walk = _Walk(alignment, compared, reference, port, noise or ModelledNoise())
+    walk.run()
+    differences = _differences(alignment.layers, reference, port, attribute_differences)
+    walk.confirm(differences)
+    structure = structure_findings(alignment, reference.run, port.run)
+    findings, suspects = gather(walk.told(), alignment, differences, structure)
+    final = tuple(
+        walk.judge.judged[c.pair.first].comparison or c if c.pair.first in walk.judge.judged else c
+        for c in compared
+    )
+    note = unplaced_note(alignment, reference.run, port.run)
+    return Diagnosis(
+        findings=findings,
+        suspects=suspects,
+        comparisons=final,
+        coverage=_coverage(alignment, compared, reference, port),
+        notes=(*((note,) if note else ()), *_notes(alignment, reference, port)),
+    )
+
+
+class _Walk:
+    """One walk up the ladder over all events of the reference."""
+
+    def __init__(
+        self,
+        alignment: Alignment,
+        compared: tuple[Comparison, ...],
+        reference: EventSource,
+        port: EventSource,
+        noise: Noise,
+    ) -> None:
+        self._reference = reference
+        self._port = port
+        self._compared = compared
+        self._by_event: dict[Event, Comparison] = {}
+        for comparison in compared:
+            for event in comparison.pair.reference:
+                self._by_event.setdefault(event, comparison)
+        self.flow = Flow(reference.run, reference.events)
+        self.judge = Judge(self.flow, noise)
+        self.one_sided: OneSided = one_sided(alignment, compared, reference, port)
+        self.updates: dict[Event, Update] = {}
+        self._updater = Updates(gradient_comparisons(compared), reference, port)
+        self._applied_known = {
+            (event.key.step, event.key.rank)
+            for event in reference.events
+            if event.key.role in (Role.GRAD, Role.GRAD_APPLIED)
+        }
+
+    def run(self) -> None:
+        """Judge every event in order."""
+        for event in sorted(self._reference.events, key=walk_order):
+            comparison = self._by_event.get(event)
+            if comparison is None:
+                if event in self.one_sided.missing or event in self.one_sided.lost:
+                    self.judge.missing(event)
+                else:
+                    self.judge.unpaired(event)
+            elif comparison.pair.first is not event:
+                self.judge.settled(event, replace(comparison, verdict=Verdict.MATCH), 0.0)
+            elif not self._judged_as_update(event, comparison):
+                self._judge(event, comparison)
+
+    def told(self) -> Told:
+        """All that the walk told, for gathering."""
+        judged = tuple(self.judge.judged.values())
+        return Told(judged, self.updates, self.flow, self.one_sided)
+
+    def confirm(self, differences: dict[str, tuple[AttributeDifference, ...]]) -> None:
+        """Make origins of differences that are small, have a reason, and did not come in."""
+        for event, judged in list(self.judge.judged.items()):
+            comparison = judged.comparison
+            if event.key.role is not Role.OUTPUT or comparison is None or judged.origin:
+                continue
+            metrics = comparison.metrics
+            told = [d for d in differences.get(event.key.name, ()) if d.changes == "forward"]
+            if not told or metrics is None or comparison.verdict is Verdict.NONFINITE:
+                continue
+            own = comparison.allowance.l2 if comparison.allowance is not None else 0.0
+            came_in = 3.0 * judged.inherited * metrics.reference_l2
+            rounding = self._rounding(event, comparison)
+            if metrics.difference_l2 > max(came_in, rounding) and judged.inherited < MATTERS:
+                done = replace(
+                    comparison,
+                    verdict=Verdict.DIVERGED,
+                    reason=f"beyond rounding ({rounding:.1e}), and explained by an attribute"
+                    if metrics.difference_l2 <= own
+                    else comparison.reason,
+                )
+                self.judge.revise(event, done, origin=True)
+
+    def _rounding(self, event: Event, comparison: Comparison) -> float:
+        prior = self._by_event[event]
+        return prior.allowance.l2 if prior.allowance is not None else 0.0
+
+    def _judge(self, event: Event, comparison: Comparison) -> None:
+        judged = self.judge.compared(comparison)
+        if not judged.origin or judged.comparison is None or judged.comparison.metrics is None:
+            return
+        done = judged.comparison
+        reason = kink_crossed(done, self._reference, self._port)
+        if not reason:
+            reason = self._magnified(event, judged)
+        if reason:
+            excused = replace(done, verdict=Verdict.INHERITED, reason=reason)
+            self.judge.revise(event, excused, origin=False)
+
+    def _magnified(self, event: Event, judged: Judged) -> str:
+        """Why a normalising layer may lie this far off, ``""`` if it may not."""
+        call = self.flow.call(event)
+        comparison = judged.comparison
+        if call is None or comparison is None or comparison.metrics is None:
+            return ""
+        if not self.flow.normalises(call.name) or comparison.allowance is None:
+            return ""
+        times = badly_conditioned(comparison, call, self._by_event, self._reference)
+        if comparison.metrics.difference_l2 <= times * comparison.allowance.l2:
+            return f"its input's mean is {times:.0f} times its spread: rounding grows as much"
+        return ""
+
+    def _judged_as_update(self, event: Event, comparison: Comparison) -> bool:
+        key = event.key
+        if key.role is not Role.PARAMETER or key.phase is not Phase.UPDATE:
+            return False
+        if (key.step, key.rank) not in self._applied_known:
+            return False
+        update = self._updater.judge(comparison, self._given_differs(event))
+        if update is None:
+            return False
+        self.updates[event] = update
+        self.judge.settled(event, update.comparison, update.carried)
+        return True
+
+    def _given_differs(self, event: Event) -> float:
+        """The relative difference of the gradient that an update was made from."""
+        return max(
+            (
+                self.judge.carried(source)
+                for source in self.flow.sources[event]
+                if source.key.role in (Role.GRAD, Role.GRAD_APPLIED)
+            ),
+            default=0.0,
+        )
+
+
+def _differences(
+    pairs: Iterable[LayerPair],
+    reference: EventSource,
+    port: EventSource,
+    attribute_differences: AttributeDifferences,
+) -> dict[str, tuple[AttributeDifference, ...]]:
+    mine = {layer.name: layer for layer in reference.run.layers}
+    yours = {layer.name: layer for layer in port.run.layers}
+    return {
+        pair.reference: found
+        for pair in pairs
+        if pair.reference in mine and pair.port in yours
+        if (found := attribute_differences(mine[pair.reference], yours[pair.port]))
+    }
+
+
+def _coverage(
+    alignment: Alignment,
+    compared: tuple[Comparison, ...],
+    reference: EventSource,
+    port: EventSource,
+) -> Coverage:
+    captured = len(reference.events) + len(port.events)
+    tested = {e for c in compared for e in c.pair.reference}
+    other = {e for c in compared for e in c.pair.port}
+    reasons = Counter(one.reason for one in alignment.unpaired)
+    return Coverage(captured, len(tested) + len(other), tuple(reasons.most_common()))
+
+
+def _notes(alignment: Alignment, reference: EventSource, port: EventSource) -> tuple[str, ...]:
+    notes = ["rounding was modelled from dtypes and sizes, not measured"]
+    steps = [sorted({event.key.step for event in source.events}) for source in (reference, port)]
+    if steps[0] != steps[1] and set(steps[0]) & set(steps[1]):
+        notes.append(f"compared are the steps that both sides have (of {steps[0]} and {steps[1]})")
+    for source, side in ((reference, "reference"), (port, "port")):
+        if not any(event.key.phase is Phase.BACKWARD for event in source.events):
+            notes.append(f"the {side}'s dump has no backward pass")
+        if not source.run.complete:
+            notes.append(f"the {side}'s run was cut short: {source.run.ended or 'it was killed'}")
+    if alignment.moved:
+        notes.append(f"these layers run in another order in the port: {', '.join(alignment.moved)}")
+    return tuple(notes)

@@ -1,0 +1,228 @@
+"""Judges what an optimizer did to a parameter: the two changes are compared, not the values.
+
+A change is small beside the value it is added to, and optimizers that divide by the gradient's own
+size turn rounding in tiny gradients into whole steps: elements whose gradient is not sure are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paritydbg.measure.metrics import measure
+from paritydbg.measure.precision import tolerance, unit_roundoff
+from paritydbg.model.comparison import Allowance, Comparison, Metrics, Verdict
+from paritydbg.model.event import EventKey, Phase, Role
+from paritydbg.model.record import OptimizerRecord, RunRecord
+from paritydbg.model.source import EventSource
+from paritydbg.verdict.compare import paired_values
+
+Floats = NDArray[np.float64]
+
+# A gradient element is sure where the two sides agree on it to this share.
+_SURE = 1e-3
+# Differences of a change that matter, as a share of it; weight decay of 0.01 on weights near 0.1
+# under Adam makes 1e-3.
+MATTERS = 2e-4
+_GAIN = 20.0
+# Adam's two published forms place eps differently (Kingma and Ba 2015, end of section 2): no more
+# than this is put down to it.
+_MOST_BY_EPSILON = 0.05
+
+
+@dataclass(frozen=True)
+class Update:
+    """How one parameter was moved in one step.
+
+    Attributes:
+        comparison: of the two changes; its pair is that of the values after the step.
+        moved_reference, moved_port: whether it moved at all.
+        carried: relative difference of the values after the step.
+    """
+
+    comparison: Comparison
+    moved_reference: bool
+    moved_port: bool
+    carried: float
+
+
+class Updates:
+    """Finds, for a parameter after a step, what it was before and what the optimizer was given."""
+
+    def __init__(
+        self, comparisons: Mapping[EventKey, Comparison], reference: EventSource, port: EventSource
+    ) -> None:
+        self._comparisons = comparisons
+        self._reference = reference
+        self._port = port
+        self._epsilons = {
+            name: epsilon for run in (reference.run, port.run) for name, epsilon in _epsilons(run)
+        }
+
+    def judge(self, after: Comparison, inherited: float) -> Update | None:
+        """The update that led to a parameter's value after a step; None without one before it.
+
+        Args:
+            inherited: largest relative difference among the gradients that were given.
+        """
+        key = after.pair.first.key
+        before = self._comparisons.get(_at(key, Phase.FORWARD, Role.PARAMETER))
+        if before is None:
+            return None
+        old = paired_values(before.pair, self._reference, self._port)
+        new = paired_values(after.pair, self._reference, self._port)
+        if old[2] or new[2] or old[0].shape != new[0].shape:
+            return None
+        change = (_minus(new[0], old[0]), _minus(new[1], old[1]))
+        moved = _moved(change[0]), _moved(change[1])
+        size = float(np.linalg.norm(new[0].astype(np.float64)))
+        carried = float(np.linalg.norm(_minus(new[1], new[0]))) / size if size else 0.0
+        if not np.isfinite(change[0]).all() or not np.isfinite(change[1]).all():
+            return self._nonfinite(after, change, moved)
+        sure, by_epsilon = self._sure(key, change[0].shape)
+        mine, yours = change[0][sure], change[1][sure]
+        metrics = measure(mine, yours, tolerance("float32"))
+        unit = unit_roundoff(*(e.dtype for e in (*after.pair.reference, *after.pair.port)))
+        own = 4.0 * unit * float(np.linalg.norm(np.abs(new[0][sure]) + np.abs(old[0][sure])))
+        before_differs = before.metrics.difference_l2 if before.metrics is not None else 0.0
+        through = (_GAIN * inherited + by_epsilon + MATTERS) * metrics.reference_l2
+        through += 1e-2 * before_differs
+        allowance = Allowance(
+            own + through,
+            "modelled",
+            "rounding of the values and of the gradients, and the place of epsilon",
+        )
+        verdict = Verdict.MATCH
+        if metrics.difference_l2 > allowance.l2:
+            verdict = Verdict.DIVERGED
+        elif metrics.relative_l2 > max(MATTERS, 2 * by_epsilon) and metrics.difference_l2 > own:
+            verdict = Verdict.INHERITED
+        reason = "" if sure.all() else f"{int((~sure).sum())} elements of unsure gradient left out"
+        score = metrics.difference_l2 / allowance.l2 if allowance.l2 else 0.0
+        if metrics.difference_l2 and not allowance.l2:
+            score = math.inf
+        whole = _with_place(metrics, measure(change[0], change[1], tolerance("float32")))
+        done = Comparison(after.pair, verdict, whole, allowance, score, reason)
+        return Update(done, *moved, min(carried, 1.0))
+
+    def _nonfinite(
+        self, after: Comparison, change: tuple[Floats, Floats], moved: tuple[bool, bool]
+    ) -> Update:
+        both = [not np.isfinite(one).all() for one in change]
+        verdict = Verdict.MATCH if all(both) else Verdict.NONFINITE
+        score = 0.0 if all(both) else math.inf
+        done = Comparison(after.pair, verdict, after.metrics, after.allowance, score)
+        return Update(done, *moved, 1.0)
+
+    def _sure(self, key: EventKey, shape: tuple[int, ...]) -> tuple[NDArray[np.bool_], float]:
+        """Elements whose gradients so far agree, and how far the place of epsilon may carry them."""
+        sure = np.ones(shape, dtype=bool)
+        by_epsilon = 0.0
+        epsilon = self._epsilons.get(key.name)
+        for step in range(1, key.step + 1):
+            given = self._given(key, step)
+            if given is None:
+                continue
+            left, right, problem = paired_values(given.pair, self._reference, self._port)
+            if problem or left.shape != shape:
+                continue
+            size = np.abs(left.astype(np.float64))
+            with np.errstate(invalid="ignore"):
+                differs = np.abs(_minus(right, left)) > _SURE * size
+            sure &= ~differs
+            if epsilon is not None and step == key.step:
+                # The larger gradients tell an optimizer's rule from its epsilon.
+                large = size >= np.quantile(size, 0.75) if size.size else sure
+                if (sure & large).any():
+                    sure &= large
+                    by_epsilon = _by_epsilon(epsilon, size[sure], step)
+        return (sure if sure.any() else np.ones(shape, dtype=bool)), by_epsilon
+
+    def _given(self, key: EventKey, step: int) -> Comparison | None:
+        for phase, role in (
+            (Phase.UPDATE, Role.GRAD_APPLIED),
+            (Phase.BACKWARD, Role.GRAD),
+        ):
+            found = self._comparisons.get(EventKey(step, phase, role, key.name, rank=key.rank))
+            if found is not None and found.metrics is not None:
+                return found
+        return None
+
+
+def gradient_comparisons(comparisons: tuple[Comparison, ...]) -> dict[EventKey, Comparison]:
+    """Comparisons of parameters and their gradients, by the first event's key without its micro-batch."""
+    roles = (Role.PARAMETER, Role.GRAD, Role.GRAD_APPLIED)
+    return {
+        _at(c.pair.first.key, c.pair.first.key.phase, c.pair.first.key.role): c
+        for c in comparisons
+        if c.pair.first.key.role in roles
+    }
+
+
+def _at(key: EventKey, phase: Phase, role: Role) -> EventKey:
+    return EventKey(key.step, phase, role, key.name, rank=key.rank)
+
+
+def _by_epsilon(epsilon: tuple[float, float], sizes: Floats, step: int) -> float:
+    """How far two places of Adam's eps move an update of gradients of these sizes, as a share.
+
+    m/(√v + eps) against m/(√v + eps·√(1 − beta2^t)) with v held by a constant gradient g:
+    eps·(1/√(1 − beta2^t) − 1)/g.
+    """
+    eps, beta2 = epsilon
+    corrected = math.sqrt(max(1e-12, 1.0 - beta2**step))
+    smallest = float(np.sqrt(np.mean(sizes**2))) if sizes.size else 0.0
+    if not smallest:
+        return _MOST_BY_EPSILON
+    return min(_MOST_BY_EPSILON, 4.0 * eps / corrected / smallest)
+
+
+def _epsilons(run: RunRecord) -> list[tuple[str, tuple[float, float]]]:
+    """Parameter -> (eps, beta2) for optimizers that divide by a gradient's running size."""
+    found: list[tuple[str, tuple[float, float]]] = []
+    for optimizer in run.optimizers:
+        for group, names in zip(optimizer.groups, optimizer.parameters, strict=False):
+            told = dict(group)
+            eps = told.get("eps", told.get("epsilon"))
+            if isinstance(eps, (int, float)) and _adapts(optimizer):
+                found += [(name, (float(eps), _beta2(told))) for name in names]
+    return found
+
+
+def _adapts(optimizer: OptimizerRecord) -> bool:
+    return any(word in optimizer.type.lower() for word in ("adam", "rms", "adagrad", "lamb"))
+
+
+def _beta2(told: Mapping[str, Any]) -> float:
+    betas = told.get("betas")
+    if isinstance(betas, (tuple, list)) and len(betas) > 1:
+        return float(betas[1])
+    second = told.get("beta2", told.get("alpha", 0.999))
+    return float(second) if isinstance(second, (int, float)) else 0.999
+
+
+def _minus(left: NDArray[Any], right: NDArray[Any]) -> Floats:
+    return np.subtract(left, right, dtype=np.float64)
+
+
+def _moved(change: Floats) -> bool:
+    return bool(change.size) and bool(np.any(change))
+
+
+def _with_place(kept: Metrics, whole: Metrics) -> Metrics:
+    """The numbers of the kept elements, with the place of the worst of all."""
+    from dataclasses import replace
+
+    return replace(
+        kept,
+        max_abs=whole.max_abs,
+        max_index=whole.max_index,
+        reference_at=whole.reference_at,
+        port_at=whole.port_at,
+        count=whole.count,
+    )
