@@ -6,7 +6,7 @@ an in-place operator follows. A tensor hook sees the tensor's total gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from torch.nn.utils.rnn import PackedSequence
 
 from paritydbg.model.event import Phase, Role, Values
 from paritydbg.session.recording import Recording
-from paritydbg_torch.structure import first_names, named_layers, named_tensors, unwrapped
+from paritydbg_torch.structure import first_names, named_layers, named_tensors
 from paritydbg_torch.values import tensors_in, tensors_in_call, values_of
+
+Found = Iterator[tuple[str, torch.Tensor | PackedSequence]]
 
 
 class TorchRecorder:
@@ -30,21 +32,20 @@ class TorchRecorder:
         self._optimizers = tuple(optimizers)
         self._recording = recording
         self._handles: list[Any] = []
-        # Calls of watched nets that are going on: a net inside a watched net begins no step.
+        # Calls of watched layers that are going on: outside of all of them a forward pass begins.
         self._depth = 0
         self._calls: dict[int, list[int]] = {}
 
     def attach(self) -> None:
         """Put the hooks in."""
         seen: set[int] = set()
-        roots = {id(unwrapped(net)) for net in self._nets.values() if isinstance(net, nn.Module)}
         for name, layer in named_layers(self._nets):
             if id(layer) in seen:
                 continue
             seen.add(id(layer))
             if isinstance(layer, torch.jit.ScriptModule):
                 continue
-            self._hook_layer(name, layer, id(layer) in roots)
+            self._hook_layer(name, layer)
         names = first_names(self._nets)
         for name, tensor, is_buffer in named_tensors(self._nets):
             if not is_buffer and tensor.requires_grad and names[id(tensor)] == name:
@@ -74,30 +75,30 @@ class TorchRecorder:
         """Record parameters, where an optimizer is known, and buffers after the step."""
         self._record_tensors(Phase.UPDATE, parameters=self._recording.clock.optimizer_known)
 
-    def _hook_layer(self, name: str, layer: nn.Module, is_root: bool) -> None:
+    def _hook_layer(self, name: str, layer: nn.Module) -> None:
+        batch_first = bool(getattr(layer, "batch_first", False))
+
+        def take(role: Role, gradient: Role, call: int, found: Found) -> None:
+            for slot, value in found:
+                if isinstance(value, PackedSequence):
+                    self._packed(role, gradient, name, call, slot, value, batch_first)
+                else:
+                    self._tensor(role, gradient, name, call, slot, value)
+
         def before(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-            if is_root:
-                if self._depth == 0:
-                    self._recording.clock.forward_begins()
-                self._depth += 1
             recording = self._recording
+            if self._depth == 0:
+                recording.clock.forward_begins()
+            self._depth += 1
             call = recording.next_call(name) if recording.live else 0
             self._calls.setdefault(id(layer), []).append(call)
-            for slot, tensor in tensors_in_call(arguments, keywords):
-                self._tensor(Role.INPUT, Role.GRAD_INPUT, name, call, slot, tensor)
+            take(Role.INPUT, Role.GRAD_INPUT, call, tensors_in_call(arguments, keywords))
 
         def after(_: nn.Module, arguments: Any, keywords: Any, output: Any) -> None:
             calls = self._calls.get(id(layer))
             call = calls.pop() if calls else 0
-            if is_root:
-                self._depth = max(0, self._depth - 1)
-            if isinstance(output, tuple) and len(output) == 2:
-                packed, rest = output
-                if isinstance(packed, PackedSequence):
-                    self._packed(name, call, packed, bool(getattr(layer, "batch_first", False)))
-                    output = (None, rest)
-            for slot, tensor in tensors_in(output):
-                self._tensor(Role.OUTPUT, Role.GRAD_OUTPUT, name, call, slot, tensor)
+            self._depth = max(0, self._depth - 1)
+            take(Role.OUTPUT, Role.GRAD_OUTPUT, call, tensors_in(output))
 
         self._handles.append(layer.register_forward_pre_hook(before, with_kwargs=True))
         # Called after an exception too, so that depth and calls stay right for whoever catches it.
@@ -118,11 +119,20 @@ class TorchRecorder:
             return
         if recording.plan.takes(gradient, name):
             tensor.register_hook(self._gradient_hook(gradient, name, call, slot, values_of))
-        elif name == "":
+        elif self._depth == 0:
             # The clock needs to see that a backward pass went on.
             tensor.register_hook(self._tick)
 
-    def _packed(self, name: str, call: int, packed: PackedSequence, batch_first: bool) -> None:
+    def _packed(
+        self,
+        role: Role,
+        gradient: Role,
+        name: str,
+        call: int,
+        slot: str,
+        packed: PackedSequence,
+        batch_first: bool,
+    ) -> None:
         """Record a packed sequence padded with zeros, the form that other frameworks know."""
         recording = self._recording
         layout = _Padding(packed, batch_first)
@@ -132,10 +142,10 @@ class TorchRecorder:
             return None if values is None else Values(layout.pad(values.array), values.dtype)
 
         values = padded(packed.data)
-        if recording.wants(Role.OUTPUT, name) and values is not None:
-            recording.tensor(Phase.FORWARD, Role.OUTPUT, name, values, call=call, slot="0")
-        if recording.wants(Role.GRAD_OUTPUT, name) and packed.data.requires_grad:
-            hook = self._gradient_hook(Role.GRAD_OUTPUT, name, call, "0", padded)
+        if recording.wants(role, name) and values is not None:
+            recording.tensor(Phase.FORWARD, role, name, values, call=call, slot=slot)
+        if recording.wants(gradient, name) and packed.data.requires_grad:
+            hook = self._gradient_hook(gradient, name, call, slot, padded)
             packed.data.register_hook(hook)
 
     def _gradient_hook(

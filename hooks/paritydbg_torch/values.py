@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import PackedSequence
 
 from paritydbg.model.event import Values
 
@@ -48,9 +49,14 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def tensors_in(value: object, slot: str = "") -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor in nested tuples, lists, dicts and dataclass-like results, with its slot."""
-    if isinstance(value, torch.Tensor):
+def tensors_in(
+    value: object, slot: str = ""
+) -> Iterator[tuple[str, torch.Tensor | PackedSequence]]:
+    """Every tensor in nested tuples, lists, dicts and dataclass-like results, with its slot.
+
+    A packed batch of sequences comes as one.
+    """
+    if isinstance(value, (torch.Tensor, PackedSequence)):
         yield slot, value
     elif isinstance(value, Mapping):
         for key, entry in value.items():
@@ -66,7 +72,7 @@ def tensors_in(value: object, slot: str = "") -> Iterator[tuple[str, torch.Tenso
 
 def tensors_in_call(
     arguments: tuple[Any, ...], keywords: Mapping[str, Any]
-) -> Iterator[tuple[str, torch.Tensor]]:
+) -> Iterator[tuple[str, torch.Tensor | PackedSequence]]:
     """Every tensor among a call's arguments; slots are positions or keyword names."""
     for position, value in enumerate(arguments):
         yield from tensors_in(value, str(position))

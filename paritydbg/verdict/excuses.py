@@ -1,4 +1,4 @@
-"""Looks again at a suspected origin: kinks that were crossed by rounding, and badly conditioned layers."""
+"""Looks again at a suspected origin: kinks crossed by rounding, padding, badly conditioned layers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ _AT_LEAST = 3
 _NOTHING = 1e-3
 
 
+# Where padding may differ without harm; an output that differs there is a length ignored.
+_BESIDE = (Role.INPUT, Role.GRAD_OUTPUT, Role.GRAD_INPUT)
+
+
 def kink_crossed(comparison: Comparison, reference: EventSource, port: EventSource) -> str:
     """Why a gradient's difference is a mask that rounding flipped, ``""`` if it is not.
 
     At a ReLU's zero, a maximum's tie or a clamp's bound the last bit decides whether an element's
     gradient is passed on or not: a few elements differ by all of their value, the rest not at all.
     """
-    if comparison.pair.first.key.phase is not Phase.BACKWARD:
+    if comparison.pair.first.key.phase is not Phase.BACKWARD or _lost(comparison):
         return ""
     left, right, problem = paired_values(comparison.pair, reference, port)
     if problem or left.size < 32:
@@ -44,9 +48,35 @@ def kink_crossed(comparison: Comparison, reference: EventSource, port: EventSour
     large = worst[difference[worst] > 1e-2 * difference[worst].max()]
     smaller = np.minimum(np.abs(a[large]), np.abs(b[large]))
     larger = np.maximum(np.abs(a[large]), np.abs(b[large]))
-    if np.all(smaller <= _NOTHING * larger):
+    if large.size and np.all(smaller <= _NOTHING * larger):
         return f"{large.size} of {a.size} elements flipped between passed on and not: a kink"
     return ""
+
+
+def _lost(comparison: Comparison) -> bool:
+    metrics = comparison.metrics
+    return metrics is None or metrics.nonfinite_differs > 0
+
+
+def padding_apart(
+    comparison: Comparison, reference: EventSource, port: EventSource
+) -> float | None:
+    """The relative difference outside of padding, None where padding does not explain the rest.
+
+    A packed batch of sequences has nothing behind a sequence's end, where a padded one has whatever
+    the padding leads to; a recurrent layer that knows the lengths reads neither. Rows (all but the
+    last axis) that the reference left zero are taken for padding.
+    """
+    if comparison.pair.first.key.role not in _BESIDE or _lost(comparison):
+        return None
+    left, right, problem = paired_values(comparison.pair, reference, port)
+    if problem or left.ndim < 2 or left.dtype.kind != "f":
+        return None
+    empty = ~np.any(left, axis=-1)
+    if not empty.any() or empty.all():
+        return None
+    a, b = left[~empty].astype(np.float64), right[~empty].astype(np.float64)
+    return float(np.linalg.norm(b - a) / np.linalg.norm(a))
 
 
 def badly_conditioned(

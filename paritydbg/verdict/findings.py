@@ -9,6 +9,7 @@ from paritydbg.model.comparison import Comparison, Verdict
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.finding import AttributeDifference, Finding, Stage
 from paritydbg.model.pair import Alignment
+from paritydbg.model.source import EventSource
 from paritydbg.verdict.flow import Flow
 from paritydbg.verdict.gradients import OneSided
 from paritydbg.verdict.judge import MATTERS, Judged
@@ -33,6 +34,9 @@ _LADDER = (
     Stage.RUNNING_STATS,
     Stage.STATE,
 )
+_OF_PARAMETERS = (Role.PARAMETER, Role.GRAD, Role.GRAD_APPLIED)
+# A difference re-converged where no more than this share of it reaches the end.
+_GONE = 1e-2
 # States that explain an update and are no place of their own while updates were seen.
 _EXPLAINING = ("lr", "loss_scale")
 
@@ -46,12 +50,14 @@ class Told:
         updates: of parameters, by the event after the step.
         flow: what went into what.
         one_sided: gradients that only one side has.
+        reference: for the values of single tensors.
     """
 
     judged: tuple[Judged, ...]
     updates: Mapping[Event, Update]
     flow: Flow
     one_sided: OneSided
+    reference: EventSource
 
 
 def gather(
@@ -59,7 +65,14 @@ def gather(
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Findings and suspects, each once, the first divergence first."""
     origins = [one for one in told.judged if one.origin]
-    origins = [one for one in origins if not _harmless(one, told.judged)]
+    # What a finding on structure says of a parameter explains its gradients and updates.
+    explained = {name for finding in structure for name in (finding.place, *finding.also)}
+    origins = [
+        one
+        for one in origins
+        if not (one.event.key.role in _OF_PARAMETERS and one.event.key.name in explained)
+        and not _harmless(one, told.judged)
+    ]
     layers = {pair.reference: pair.port for pair in alignment.layers}
     found = list(structure)
     found += _weights(origins)
@@ -68,7 +81,7 @@ def gather(
     found += _statistics(origins)
     for one in origins:
         if _stands_alone(one, told.updates):
-            found.append(_finding(one, told.flow, differences, layers))
+            found.append(_finding(one, told, differences, layers))
     findings = _merged(sorted(found, key=_rung))
     inherited = sum(
         one.comparison is not None and one.comparison.verdict is Verdict.INHERITED
@@ -77,7 +90,7 @@ def gather(
     if findings:
         findings[0] = replace(findings[0], followers=inherited)
     suspects = [
-        _finding(one, told.flow, differences, layers)
+        _finding(one, told, differences, layers)
         for one in told.judged
         if one.comparison is not None and one.comparison.verdict is Verdict.SUSPECT
     ]
@@ -96,10 +109,10 @@ def _stands_alone(one: Judged, updates: Mapping[Event, Update]) -> bool:
 
 
 def _finding(
-    one: Judged, flow: Flow, differences: Differences, layers: Mapping[str, str]
+    one: Judged, told: Told, differences: Differences, layers: Mapping[str, str]
 ) -> Finding:
     event, comparison = one.event, one.comparison
-    stage, place = stage_of(event), place_of(one, flow)
+    stage, place = stage_of(event, told.flow), place_of(one, told.flow, told.reference)
     attributes: tuple[AttributeDifference, ...] = ()
     if event.key.role in (Role.OUTPUT, Role.GRAD_INPUT):
         attributes = differences.get(event.key.name, ())
@@ -240,16 +253,16 @@ def _harmless(one: Judged, judged: Sequence[Judged]) -> bool:
             or (other.event.key.role is Role.OUTPUT and other.event.key.name == "")
         )
     ]
-    return bool(ends) and all(_agrees(end) for end in ends)
+    mine = one.comparison.metrics if one.comparison is not None else None
+    left = _GONE * min(mine.relative_l2, 1.0) if mine is not None else _GONE
+    return bool(ends) and all(_agrees(end, min(left, MATTERS)) for end in ends)
 
 
-def _agrees(comparison: Comparison) -> bool:
+def _agrees(comparison: Comparison, within: float) -> bool:
     metrics = comparison.metrics
-    return (
-        metrics is not None
-        and comparison.verdict is not Verdict.NONFINITE
-        and (metrics.relative_l2 < MATTERS or comparison.verdict is Verdict.MATCH)
-    )
+    if metrics is None or comparison.verdict is Verdict.NONFINITE:
+        return False
+    return metrics.relative_l2 <= within
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:

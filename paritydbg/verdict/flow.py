@@ -33,6 +33,7 @@ class Flow:
         for event in self._events:
             self.sources[event] = _unique(self._of(event), event)
             self._note(event)
+        self._join_same_gradients()
 
     def call(self, event: Event) -> CallNode | None:
         """The call that a layer's event belongs to."""
@@ -53,6 +54,10 @@ class Flow:
     def normalises(self, layer: str) -> bool:
         """Whether a layer's type says that it subtracts a mean or divides by a spread."""
         return "norm" in self._types.get(layer, "").lower()
+
+    def recurs(self, layer: str) -> bool:
+        """Whether a layer is a recurrent one, which may know the lengths of its sequences."""
+        return self._types.get(layer, "") in _RECURRENT
 
     def _of(self, event: Event) -> Iterable[Event]:
         by_role: dict[Role, Callable[[Event], Iterable[Event]]] = {
@@ -79,6 +84,25 @@ class Flow:
         key = event.key
         return self._made.get(((key.step, key.rank, key.micro), key.phase, event.digest))
 
+    def _join_same_gradients(self) -> None:
+        """Let gradients of equal bytes share their sources: they are one tensor seen at several layers.
+
+        Hooks on one tensor fire in the order in which they were set, which says nothing about flow.
+        """
+        groups: dict[tuple[Moment, str], list[Event]] = {}
+        for event in self._events:
+            key = event.key
+            if key.role in (Role.GRAD_OUTPUT, Role.GRAD_INPUT):
+                moment = key.step, key.rank, key.micro
+                groups.setdefault((moment, event.digest), []).append(event)
+        for members in groups.values():
+            first, *others = members
+            inside = set(members)
+            union = [s for member in members for s in self.sources[member] if s not in inside]
+            self.sources[first] = _unique(union, first)
+            for other in others:
+                self.sources[other] = (first,)
+
     def _of_input(self, event: Event) -> Iterable[Event]:
         same = self._same(event)
         if same is not None:
@@ -100,23 +124,12 @@ class Flow:
         return found
 
     def _of_grad_output(self, event: Event) -> Iterable[Event]:
-        same = self._same(event)
-        if same is not None:
-            return (same,)
         call = self.calls[call_id(event.key)]
         # The derivative of what comes after is taken at the value that went out.
         return (*call.outputs, *self._behind(call))
 
     def _of_grad_input(self, event: Event) -> Iterable[Event]:
-        same = self._same(event)
         call = self.calls[call_id(event.key)]
-        if (
-            same is not None
-            and same.key.role is Role.GRAD_INPUT
-            and not same.key.name.startswith(f"{call.name}." if call.name else "")
-        ):
-            # The same tensor given to two layers: its gradient is seen at both.
-            return (same,)
         found = [*call.grad_outputs, *call.inputs, *call.outputs]
         found += self._index.held(call.name, event.key.step, event.key.rank)
         for child in call.inside:
@@ -211,8 +224,9 @@ class Flow:
         return [*found, *self._index.losses(call.moment[0], call.moment[1])]
 
 
+_RECURRENT = ("LSTM", "GRU", "RNN")
 _CHAINS = ("Sequential", "SequentialCell")
-_FLOWING = (Role.BATCH, Role.INPUT, Role.OUTPUT, Role.GRAD_OUTPUT, Role.GRAD_INPUT)
+_FLOWING = (Role.BATCH, Role.INPUT, Role.OUTPUT)
 
 
 class _Index:

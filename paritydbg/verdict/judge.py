@@ -88,11 +88,17 @@ class Judge:
         origin = comparison.verdict in _ROOT_CAUSES
         return self._note(Judged(event, comparison, inherited, origin), carried)
 
-    def missing(self, event: Event) -> Judged:
-        """Judge a gradient of the reference's that the port, as its parameters confirm, has not."""
+    def missing(self, event: Event, arrives: bool = True) -> Judged:
+        """Judge a gradient of the reference's that the port, as its parameters confirm, has not.
+
+        Args:
+            arrives: whether the place is where it should have arrived; a place that should have sent
+                it on is no origin, and hands on what came in.
+        """
         inherited = self._largest(self._sources(event))
-        origin = inherited < MATTERS
-        return self._note(Judged(event, None, inherited, origin, missing=True), _LOST)
+        origin = arrives and inherited < MATTERS
+        carried = _LOST if arrives else inherited
+        return self._note(Judged(event, None, inherited, origin, missing=True), carried)
 
     def unpaired(self, event: Event) -> Judged:
         """Pass over an event without a partner: it hands on what came in."""

@@ -14,7 +14,7 @@ from paritydbg.model.pair import Alignment, LayerPair
 from paritydbg.model.record import LayerRecord
 from paritydbg.model.report import Coverage
 from paritydbg.model.source import EventSource
-from paritydbg.verdict.excuses import badly_conditioned, kink_crossed
+from paritydbg.verdict.excuses import badly_conditioned, kink_crossed, padding_apart
 from paritydbg.verdict.findings import Told, gather
 from paritydbg.verdict.flow import Flow
 from paritydbg.verdict.gradients import OneSided, one_sided
@@ -117,7 +117,9 @@ class _Walk:
             comparison = self._by_event.get(event)
             if comparison is None:
                 if event in self.one_sided.missing or event in self.one_sided.lost:
-                    self.judge.missing(event)
+                    # That nothing goes on from a layer is told where it should have arrived.
+                    arrives = event.key.role is not Role.GRAD_INPUT
+                    self.judge.missing(event, arrives)
                 else:
                     self.judge.unpaired(event)
             elif comparison.pair.first is not event:
@@ -128,7 +130,7 @@ class _Walk:
     def told(self) -> Told:
         """All that the walk told, for gathering."""
         judged = tuple(self.judge.judged.values())
-        return Told(judged, self.updates, self.flow, self.one_sided)
+        return Told(judged, self.updates, self.flow, self.one_sided, self._reference)
 
     def confirm(self, differences: dict[str, tuple[AttributeDifference, ...]]) -> None:
         """Make origins of differences that are small, have a reason, and did not come in."""
@@ -162,6 +164,14 @@ class _Walk:
         if not judged.origin or judged.comparison is None or judged.comparison.metrics is None:
             return
         done = judged.comparison
+        if self.flow.recurs(event.key.name):
+            outside = padding_apart(done, self._reference, self._port)
+            if outside is not None and outside < MATTERS:
+                reason = "it differs only where the reference's sequences are over: padding"
+                self.judge.settled(
+                    event, replace(done, verdict=Verdict.MATCH, reason=reason), outside
+                )
+                return
         reason = kink_crossed(done, self._reference, self._port)
         if not reason:
             reason = self._magnified(event, judged)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.finding import Stage
+from paritydbg.model.source import EventSource
 from paritydbg.verdict.flow import Flow
 from paritydbg.verdict.judge import Judged
+from paritydbg.verdict.users import only_user
 
 _STAGES = {
     Role.BATCH: Stage.INPUT_DATA,
@@ -20,9 +22,14 @@ _STAGES = {
 }
 
 
-def stage_of(event: Event) -> Stage:
+def stage_of(event: Event, flow: Flow) -> Stage:
     """The rung on which an origin at this event lies."""
     key = event.key
+    call = flow.call(event)
+    made_here = any(source.key.role is Role.OUTPUT for source in flow.sources[event])
+    if key.role is Role.INPUT and call is not None and call.parent is None and not made_here:
+        # What a net is given from outside is the batch, prepared.
+        return Stage.INPUT_DATA
     if key.role is Role.PARAMETER:
         return Stage.WEIGHTS if key.phase is Phase.FORWARD else Stage.UPDATE
     if key.role is Role.BUFFER:
@@ -30,7 +37,7 @@ def stage_of(event: Event) -> Stage:
     return _STAGES[key.role]
 
 
-def place_of(judged: Judged, flow: Flow) -> str:
+def place_of(judged: Judged, flow: Flow, reference: EventSource) -> str:
     """The place of an origin by the reference's names."""
     event = judged.event
     key = event.key
@@ -41,7 +48,7 @@ def place_of(judged: Judged, flow: Flow) -> str:
     if key.role is Role.INPUT:
         return f"before {_innermost(event, flow)}"
     if key.role is Role.GRAD_OUTPUT:
-        user = None if judged.missing else _only_user(event, flow)
+        user = None if judged.missing else only_user(event, flow, reference)
         return user.key.place if user is not None else f"after {key.place}"
     if key.role in (Role.GRAD_APPLIED,):
         return f"step{key.step}:{key.name}"
@@ -66,37 +73,3 @@ def _innermost(event: Event, flow: Flow) -> str:
         call, tensor = inner[0]
         place = tensor.key.place
     return place
-
-
-def _only_user(event: Event, flow: Flow) -> Event | None:
-    """The input of the one layer that was given this call's output; None if there are several.
-
-    The gradient of a tensor is seen where it was made and where it was used: if just one layer used
-    it, that layer's backward made it.
-    """
-    call = flow.call(event)
-    if call is None:
-        return None
-    made = {tensor.digest for tensor in call.outputs if tensor.key.slot == event.key.slot}
-    users = [
-        tensor
-        for other in flow.calls.values()
-        if other.moment == call.moment and other is not call
-        for tensor in other.inputs
-        if tensor.digest in made and tensor.order > call.closed
-    ]
-    by_name = {tensor.key.name: tensor for tensor in users}
-    names = sorted(by_name, key=len)
-    if not names or any(not _within(name, names[0]) for name in names):
-        return None
-    place = names[0]
-    # A container's glue may use its input beside the layer inside: only a chain has none.
-    for name in names[1:]:
-        if not flow.is_chain(place):
-            break
-        place = name
-    return by_name[place]
-
-
-def _within(name: str, outer: str) -> bool:
-    return name == outer or not outer or name.startswith(f"{outer}.")

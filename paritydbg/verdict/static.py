@@ -106,31 +106,33 @@ def _sharing(alignment: Alignment, reference: RunRecord, port: RunRecord) -> Ite
         if parameter.tied_to:
             aliases.setdefault(parameter.tied_to, []).append(parameter.name)
     trained = {p.name for p in (*reference.parameters, *port.parameters) if p.trainable}
-    for name, others in partners.items():
-        if len(others) > 1 and name in trained:
-            tied = aliases.get(name, [])
-            yield Finding(
-                stage=Stage.STRUCTURE,
-                verdict=Verdict.UNPAIRED,
-                place=name,
-                port_place=others[0],
-                summary=f"{_names((name, *tied))} are one tensor in the reference and "
-                f"{len(others)} in the port ({', '.join(others)}): gradients no longer add up",
-                static=True,
-                also=tuple(tied),
-            )
-    for name, others in origins.items():
-        if len(others) > 1 and name in trained:
-            yield Finding(
-                stage=Stage.STRUCTURE,
-                verdict=Verdict.UNPAIRED,
-                place=others[-1],
-                port_place=name,
-                summary=f"{', '.join(others)} are {len(others)} tensors in the reference and one in "
-                f"the port ({name})",
-                static=True,
-                also=tuple(others[:-1]),
-            )
+    split = [(n, others) for n, others in partners.items() if len(others) > 1 and n in trained]
+    if split:
+        name, others = split[0]
+        tied = tuple(aliases.get(name, ()))
+        yield Finding(
+            stage=Stage.STRUCTURE,
+            verdict=Verdict.UNPAIRED,
+            place=name,
+            port_place=others[0],
+            summary=f"{_names((name, *tied))} are one tensor in the reference and {len(others)} in "
+            f"the port ({', '.join(others)}): gradients no longer add up",
+            static=True,
+            also=(*tied, *(other for other, _ in split[1:])),
+        )
+    joined = [(n, others) for n, others in origins.items() if len(others) > 1 and n in trained]
+    if joined:
+        name, others = joined[0]
+        yield Finding(
+            stage=Stage.STRUCTURE,
+            verdict=Verdict.UNPAIRED,
+            place=others[-1],
+            port_place=name,
+            summary=f"{', '.join(others)} are {len(others)} tensors in the reference and one in "
+            f"the port ({name})" + (f"; {len(joined) - 1} more like it" if joined[1:] else ""),
+            static=True,
+            also=(*others[:-1], *(other for _, more in joined[1:] for other in more)),
+        )
 
 
 def _trainable(alignment: Alignment, reference: RunRecord, port: RunRecord) -> Iterable[Finding]:

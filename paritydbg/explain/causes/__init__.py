@@ -1,0 +1,1 @@
+"""Reasons for findings, one file per group; each is a list of functions that look and may name one."""

@@ -1,0 +1,35 @@
+"""Causes of forward findings: every group of hypotheses, tried on the captured values in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from paritydbg.explain.causes.activations import activation_causes
+from paritydbg.explain.causes.linear import linear_causes
+from paritydbg.explain.causes.norms import norm_causes
+from paritydbg.explain.causes.resizing import resize_causes
+from paritydbg.explain.causes.site import Site, site_of
+from paritydbg.explain.causes.windows import pool_causes
+from paritydbg.explain.causes.wiring import wiring_causes
+from paritydbg.explain.context import Context
+from paritydbg.model.finding import Cause, Finding, Stage
+
+_GROUPS: tuple[Callable[[Finding, Context, Site], Iterable[Cause]], ...] = (
+    activation_causes,
+    norm_causes,
+    linear_causes,
+    pool_causes,
+    resize_causes,
+    wiring_causes,
+)
+
+
+def forward_causes(finding: Finding, context: Context) -> Iterable[Cause]:
+    """What the values at the place themselves tell."""
+    if finding.stage not in (Stage.FORWARD, Stage.CONFIG) or finding.static:
+        return
+    site = site_of(finding, context)
+    if site is None:
+        return
+    for group in _GROUPS:
+        yield from group(finding, context, site)
