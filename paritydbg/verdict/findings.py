@@ -71,7 +71,7 @@ def gather(
         one
         for one in origins
         if not (one.event.key.role in _OF_PARAMETERS and one.event.key.name in explained)
-        and not _harmless(one, told.judged)
+        and not _harmless(one, told)
     ]
     layers = {pair.reference: pair.port for pair in alignment.layers}
     found = list(structure)
@@ -237,9 +237,17 @@ def _extra(event: Event, name: str, layers: Mapping[str, str]) -> Finding:
     )
 
 
-def _harmless(one: Judged, judged: Sequence[Judged]) -> bool:
-    """Whether a forward difference re-converged: the pass's loss, outputs and gradients all agree."""
+def _harmless(one: Judged, told: Told) -> bool:
+    """Whether a difference re-converged.
+
+    Forward: the pass's loss, outputs and gradients all agree. Backward: all that a layer makes of the
+    gradient agrees; a state that is handed on inside and given out as well has its gradient counted
+    in one place or the other.
+    """
     key = one.event.key
+    judged = told.judged
+    if key.role is Role.GRAD_OUTPUT and not one.missing:
+        return _goes_nowhere(one, told)
     if key.role not in (Role.INPUT, Role.OUTPUT) or key.name == "":
         return False
     ends = [
@@ -258,9 +266,28 @@ def _harmless(one: Judged, judged: Sequence[Judged]) -> bool:
     return bool(ends) and all(_agrees(end, min(left, MATTERS)) for end in ends)
 
 
+def _goes_nowhere(one: Judged, told: Told) -> bool:
+    key = one.event.key
+    call = told.flow.call(one.event)
+    made = [
+        other.comparison
+        for other in told.judged
+        if other.comparison is not None
+        and (other.event.key.step, other.event.key.micro) == (key.step, key.micro)
+        and (
+            (
+                other.event.key.role is Role.GRAD
+                and told.flow.owner(other.event.key.name) == key.name
+            )
+            or (call is not None and other.event in call.grad_inputs)
+        )
+    ]
+    return bool(made) and all(_agrees(comparison, MATTERS) for comparison in made)
+
+
 def _agrees(comparison: Comparison, within: float) -> bool:
     metrics = comparison.metrics
-    if metrics is None or comparison.verdict is Verdict.NONFINITE:
+    if metrics is None or metrics.nonfinite_differs:
         return False
     return metrics.relative_l2 <= within
 

@@ -207,7 +207,9 @@ def _beta2(told: Mapping[str, Any]) -> float:
 
 
 def _minus(left: NDArray[Any], right: NDArray[Any]) -> Floats:
-    return np.subtract(left, right, dtype=np.float64)
+    # Inf - Inf is NaN, which is looked for afterwards.
+    with np.errstate(invalid="ignore"):
+        return np.subtract(left, right, dtype=np.float64)
 
 
 def _moved(change: Floats) -> bool:

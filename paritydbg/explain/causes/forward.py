@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from paritydbg.explain.causes.activations import activation_causes
+from paritydbg.explain.causes.attention import attention_causes
 from paritydbg.explain.causes.linear import linear_causes
+from paritydbg.explain.causes.masks import mask_causes
 from paritydbg.explain.causes.norms import norm_causes
 from paritydbg.explain.causes.resizing import resize_causes
+from paritydbg.explain.causes.rotary import rotary_causes
+from paritydbg.explain.causes.shapes import shape_causes
 from paritydbg.explain.causes.site import Site, site_of
 from paritydbg.explain.causes.windows import pool_causes
 from paritydbg.explain.causes.wiring import wiring_causes
@@ -20,6 +24,9 @@ _GROUPS: tuple[Callable[[Finding, Context, Site], Iterable[Cause]], ...] = (
     linear_causes,
     pool_causes,
     resize_causes,
+    mask_causes,
+    rotary_causes,
+    attention_causes,
     wiring_causes,
 )
 
@@ -28,6 +35,7 @@ def forward_causes(finding: Finding, context: Context) -> Iterable[Cause]:
     """What the values at the place themselves tell."""
     if finding.stage not in (Stage.FORWARD, Stage.CONFIG) or finding.static:
         return
+    yield from shape_causes(finding, context)
     site = site_of(finding, context)
     if site is None:
         return

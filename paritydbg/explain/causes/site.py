@@ -27,12 +27,14 @@ class Source:
     Attributes:
         words: what it is, for the evidence.
         own: whether it goes into the layer itself, so that it must have been used.
+        name: the reference's name of the layer or batch entry.
     """
 
     words: str
     reference: Floats
     port: Floats
     own: bool
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,4 +155,5 @@ def _source(comparison: Comparison, context: Context, own: bool) -> Source | Non
     if sides is None:
         return None
     key = comparison.pair.first.key
-    return Source(f"the {key.role.value} of {key.place}", sides.reference, sides.port, own)
+    words = f"the {key.role.value} of {key.place}"
+    return Source(words, sides.reference, sides.port, own, key.name)

@@ -24,7 +24,6 @@ def wiring_causes(finding: Finding, context: Context, site: Site) -> Iterable[Ca
         *_layout(site),
         *_addition(site),
         *_factor(finding, context, site),
-        *_masked_rows(site),
     ]
     yield from found
 
@@ -215,24 +214,3 @@ def _reshapes(source: Source, shape: tuple[int, ...]) -> Iterator[Form]:
 
         words = "it as it lies" if order == tuple(sorted(order)) else f"its axes {order}"
         yield Form(words, "reshape", value)
-
-
-def _masked_rows(site: Site) -> Iterable[Cause]:
-    """Whole rows that are NaN on one side alone."""
-    if site.port.ndim < 2:
-        return
-    lost = np.isnan(site.reference).all(axis=-1), np.isnan(site.port).all(axis=-1)
-    some = np.isnan(site.reference).any(axis=-1), np.isnan(site.port).any(axis=-1)
-    if np.array_equal(lost[0], lost[1]) or not (
-        np.array_equal(lost[0], some[0]) and np.array_equal(lost[1], some[1])
-    ):
-        return
-    counts = int(lost[0].sum()), int(lost[1].sum())
-    where = "port" if counts[1] > counts[0] else "reference"
-    yield Cause(
-        "masked-row-minus-inf",
-        f"whole rows are NaN in the {where} alone, as softmax gives for a row that is masked "
-        "throughout by -inf; mask with a large negative number, or fill such rows on both sides",
-        f"rows of NaN: reference {counts[0]}, port {counts[1]} of {lost[0].size}",
-        0.6,
-    )
