@@ -68,7 +68,8 @@ class DumpWriter:
         }
         self._lines.append(json.dumps(first))
         self.flush()
-        threading.Thread(target=self._keep_flushing, daemon=True).start()
+        self._flusher = threading.Thread(target=self._keep_flushing, daemon=True)
+        self._flusher.start()
 
     def add(self, key: EventKey, values: Values) -> None:
         """Store one tensor; bytes that are there already are not stored again.
@@ -127,6 +128,9 @@ class DumpWriter:
             finally:
                 self._closed.set()
                 self._file.close()
+        # A daemon thread that the interpreter's end stops inside h5py keeps h5py's lock for ever.
+        if threading.current_thread() is not self._flusher:
+            self._flusher.join()
 
     def __enter__(self) -> DumpWriter:
         return self
