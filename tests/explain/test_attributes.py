@@ -41,8 +41,8 @@ KINDS: dict[str, tuple[Build, Build, Build, str]] = {
     "Conv2d same at stride 1": (
         lambda: T.Conv2d(3, 4, 3, padding=1),
         lambda: M.Conv2d(3, 4, 3, has_bias=True),
-        lambda: M.Conv2d(3, 4, 5, has_bias=True),
-        "conv-kernel-size",
+        lambda: M.Conv2d(3, 4, 3),
+        "conv-bias-missing",
     ),
     "Conv2d stride 2": (
         lambda: T.Conv2d(3, 4, 3, stride=2, padding=1),
