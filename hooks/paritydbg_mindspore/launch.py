@@ -16,6 +16,7 @@ from mindspore import amp, context, mint, nn, ops
 from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
 
 from paritydbg.session.launch import Launch
+from paritydbg_mindspore import dropout
 from paritydbg_mindspore.script import Script
 
 # Functional losses whose second argument is the label. Loss cells are found by their base class.
@@ -42,6 +43,8 @@ LOSSES = (
 def patch(launch: Launch) -> None:
     """Put the patches in; the script has mindspore imported and nothing else yet."""
     script = Script(launch)
+    if launch.order.no_dropout:
+        dropout.switch_off()
     _patch_mode(script)
     _patch_calls(script)
     _patch_optimizers(script)

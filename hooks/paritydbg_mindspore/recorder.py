@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from mindspore import Tensor, nn
-from mindspore.common.api import _pynative_executor
 
 from paritydbg.model.event import Phase, Role, Values
 from paritydbg.session.recording import Recording
@@ -22,6 +21,7 @@ from paritydbg_mindspore.structure import (
     named_parameters,
     why_unhooked,
 )
+from paritydbg_mindspore.tape import gradients_are_on
 from paritydbg_mindspore.values import tensors_in, tensors_in_call, values_of
 
 Hook = Callable[[Tensor | None], None]
@@ -136,7 +136,7 @@ class MindSporeRecorder:
                 recording.skipped(name, role.value, f"{tensor.dtype} has no dense values")
                 return
             recording.tensor(Phase.FORWARD, role, name, values, call=call, slot=slot)
-        if not recording.live or not _pynative_executor.grad_flag():
+        if not recording.live or not gradients_are_on():
             return
         if not recording.plan.takes(gradient, name):
             return

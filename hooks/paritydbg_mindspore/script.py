@@ -11,7 +11,6 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn
-from mindspore.common.api import _pynative_executor
 
 from paritydbg.errors import UsageError
 from paritydbg.model.event import Phase, Role, Values
@@ -19,6 +18,7 @@ from paritydbg.session.launch import Launch, matches_model
 from paritydbg.session.recording import Recording
 from paritydbg_mindspore import optimizers, structure, weights
 from paritydbg_mindspore.recorder import MindSporeRecorder
+from paritydbg_mindspore.tape import gradients_are_on
 from paritydbg_mindspore.values import tensors_in_call, values_of
 from paritydbg_mindspore.wrappers import has_parameters, is_loss, is_optimizer, is_wrapper
 
@@ -152,7 +152,7 @@ class Script:
             return False
         if self._in_loss or not has_parameters(cell):
             return False
-        if not _pynative_executor.grad_flag() and self._optimizers_of(cell):
+        if not gradients_are_on() and self._optimizers_of(cell):
             self.recording.record(
                 "calls of the net without gradients (validation) are not captured as steps"
             )
@@ -175,7 +175,7 @@ class Script:
             keywords = {name: _fill(value, name, given) for name, value in keywords.items()}
         self._record_batch(prefix, arguments, keywords)
         self._inside += 1
-        differentiated = _pynative_executor.grad_flag()
+        differentiated = gradients_are_on()
         try:
             return original(net, *arguments, **keywords)
         finally:
@@ -197,6 +197,8 @@ class Script:
             recording.record(
                 "the script asks for GRAPH mode; it was run in PyNative, where hooks fire"
             )
+        if self._launch.order.no_dropout:
+            recording.record("dropout was switched off (--no-dropout)")
         self._give_start(net, nets)
         for record in (*structure.layer_records(nets), *structure.parameter_records(nets)):
             recording.record(record)

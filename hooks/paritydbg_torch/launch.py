@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 
 from paritydbg.session.launch import Launch
+from paritydbg_torch import dropout
 from paritydbg_torch.script import Script
 
 # Functional losses whose second argument is the label; loss layers call these.
@@ -40,6 +41,8 @@ LOSSES = (
 def patch(launch: Launch) -> None:
     """Put the patches in; the script has torch imported and nothing else yet."""
     script = Script(launch)
+    if launch.order.no_dropout:
+        dropout.switch_off()
     _patch_calls(script)
     _patch_optimizers(script)
     _patch_backward(script)

@@ -183,6 +183,8 @@ class Script:
         nets = {prefix: net}
         self._nets[prefix] = net
         recording.taken("net", f"{type(net).__name__}, called at {_caller()}")
+        if self._launch.order.no_dropout:
+            recording.record("dropout was switched off (--no-dropout)")
         self._give_start(net, nets)
         for record in (*structure.layer_records(nets), *structure.parameter_records(nets)):
             recording.record(record)

@@ -63,6 +63,11 @@ import click
     help="Feed the batches in this dump, step by step.",
 )
 @click.option(
+    "--no-dropout",
+    is_flag=True,
+    help="Switch dropout off: two frameworks never draw the same masks. Give it on both sides.",
+)
+@click.option(
     "--rename",
     "renames",
     multiple=True,
@@ -83,6 +88,7 @@ def command(
     loss: str,
     weights_from: str,
     inputs_from: str,
+    no_dropout: bool,
     renames: tuple[str, ...],
     command_line: tuple[str, ...],
 ) -> int:
@@ -99,7 +105,8 @@ def command(
 
     With --weights-from and --inputs-from the port starts from the reference's weights and sees
     its batches, so that the first difference found is a real one. A MindSpore script in GRAPH
-    mode, or with jit, is run in PyNative.
+    mode, or with jit, is run in PyNative. With dropout in the nets, --no-dropout on both sides
+    lets what lies behind it be compared; rates that differ are found from the layers' settings.
     """
     from paritydbg.session.launcher import run_script
     from paritydbg.session.order import LaunchOrder
@@ -114,6 +121,7 @@ def command(
         loss=loss,
         weights_from=weights_from,
         inputs_from=inputs_from,
+        no_dropout=no_dropout,
         rename=tuple(parse_rename(text) for text in renames),
     )
     launched = run_script(command_line, order)

@@ -2,299 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from paritydbg.explain.padding import axes_of, per_axis
+from paritydbg.explain.candidate_arguments import BUILDERS, mint_arguments, shown
 from paritydbg.model.record import Attribute, LayerRecord
 
-# (argument's name or "" for a positional one, its text)
-Arguments = list[tuple[str, str]]
-Builder = Callable[[LayerRecord], Arguments | None]
+_TORCH_NAMES = (
+    *("lr", "betas", "eps", "weight_decay"),
+    *("momentum", "dampening", "nesterov", "alpha"),
+)
+_SGD_NAMES = {
+    "lr": "learning_rate",
+    "momentum": "momentum",
+    "dampening": "dampening",
+    "weight_decay": "weight_decay",
+    "nesterov": "nesterov",
+}
 
 
-def code_for(api: str, reference: LayerRecord) -> str:
-    """``nn.LayerNorm((64,), epsilon=1e-05)`` for a torch layer's record; ``""`` where none is known."""
+def code_for(api: str, reference: LayerRecord, axes: int | None = None) -> str | None:
+    """``nn.LayerNorm((64,), epsilon=1e-05)`` for a torch layer's record.
+
+    ``""`` where no code is known, None where the API cannot do what the layer does.
+
+    Args:
+        axes: the number of axes of what the layer is fed, None where that is not known.
+    """
     short = api.removeprefix("mindspore.")
     home, _, name = short.rpartition(".")
     if home == "mint.nn":
-        arguments = _mint(name, reference)
-    elif home == "nn":
-        builder = _BUILDERS.get(name)
-        arguments = builder(reference) if builder is not None else None
+        arguments = mint_arguments(name, reference)
+    elif home == "nn" and name in BUILDERS:
+        arguments = BUILDERS[name](reference, axes)
     else:
         return ""
     if arguments is None:
-        return ""
+        return None if home == "nn" and name in BUILDERS else ""
     listed = ", ".join(f"{key}={text}" if key else text for key, text in arguments)
     return f"{short}({listed})"
 
 
-def shown(value: Attribute) -> str:
-    """A value as one writes it in Python; padding of all sides alike as one number."""
-    return repr(value)
-
-
-def _named(record: LayerRecord, names: Mapping[str, str], *defaults: Attribute) -> Arguments:
-    """Keyword arguments for the attributes that the record has, under the names given."""
-    values = dict(record.attributes)
-    return [(port, shown(values[name])) for name, port in names.items() if name in values]
-
-
-def _positional(record: LayerRecord, *names: str) -> Arguments | None:
-    values = dict(record.attributes)
-    if any(values.get(name) is None for name in names):
-        return None
-    return [("", shown(_flat(values[name]))) for name in names]
-
-
-def _flat(value: Attribute) -> Attribute:
-    """One number for a tuple of equal ones."""
-    if isinstance(value, tuple) and len(set(value)) == 1:
-        return value[0]
-    return value
-
-
-def _has(record: LayerRecord, name: str) -> bool:
-    return any(parameter.rpartition(".")[2] == name for parameter in record.parameters)
-
-
-def _pads(record: LayerRecord) -> Arguments | None:
-    """``pad_mode`` and ``padding`` for a torch convolution or pool."""
-    padding = record.attribute("padding")
-    if isinstance(padding, str):
-        return [("pad_mode", shown(padding))]
-    axes = axes_of(record)
-    amounts = per_axis(padding, axes)
-    if amounts is None:
-        return None
-    if not any(amounts):
-        return [("pad_mode", "'valid'")]
-    return [("pad_mode", "'pad'"), ("padding", shown(_doubled(amounts)))]
-
-
-def _doubled(amounts: tuple[int, ...]) -> Attribute:
-    """MindSpore's convolutions take both edges of every axis where the axes differ."""
-    if len(set(amounts)) == 1:
-        return amounts[0]
-    return tuple(side for amount in amounts for side in (amount, amount))
-
-
-def _unless(record: LayerRecord, name: str, port: str, default: Attribute) -> Arguments:
-    """The argument, left out where it has the value that both frameworks default to."""
-    value = _flat(record.attribute(name, default))
-    return [] if value == default else [(port, shown(value))]
-
-
-def _dense(record: LayerRecord) -> Arguments | None:
-    found = _positional(record, "in_features", "out_features")
-    if found is not None and not _has(record, "bias"):
-        found.append(("has_bias", "False"))
-    return found
-
-
-def _convolution(record: LayerRecord) -> Arguments | None:
-    found = _positional(record, "in_channels", "out_channels", "kernel_size")
-    pads = _pads(record)
-    if found is None or pads is None:
-        return None
-    found += _unless(record, "stride", "stride", 1) + pads
-    found += _unless(record, "dilation", "dilation", 1) + _unless(record, "groups", "group", 1)
-    return [*found, ("has_bias", str(_has(record, "bias")))]
-
-
-def _transposed(record: LayerRecord) -> Arguments | None:
-    found = _positional(record, "in_channels", "out_channels", "kernel_size")
-    axes = axes_of(record)
-    amounts = per_axis(record.attribute("padding"), axes)
-    extra = per_axis(record.attribute("output_padding", 0), axes)
-    if found is None or amounts is None or extra is None:
-        return None
-    found += _unless(record, "stride", "stride", 1)
-    # output_padding zero-fills the far edge on MindSpore's CPU; cutting less there is the same thing.
-    sides = tuple(s for p, more in zip(amounts, extra, strict=True) for s in (p, p - more))
-    if min(sides) < 0:
-        return None
-    padding = _flat(sides)
-    found += (
-        [("pad_mode", "'pad'"), ("padding", shown(padding))]
-        if any(sides)
-        else [("pad_mode", "'valid'")]
-    )
-    found += _unless(record, "dilation", "dilation", 1) + _unless(record, "groups", "group", 1)
-    return [*found, ("has_bias", str(_has(record, "bias")))]
-
-
-def _pool(record: LayerRecord) -> Arguments | None:
-    kernel = record.attribute("kernel_size")
-    stride = record.attribute("stride")
-    pads = _pads(record)
-    if kernel is None or pads is None:
-        return None
-    # The stride is always written: MindSpore's default is 1, torch's the kernel.
-    found: Arguments = [("", shown(_flat(kernel)))]
-    found.append(("stride", shown(_flat(kernel if stride is None else stride))))
-    ceil = record.attribute("ceil_mode") is True
-    if ceil and pads == [("pad_mode", "'valid'")]:
-        pads = [("pad_mode", "'pad'")]
-    found += pads + ([("ceil_mode", "True")] if ceil else [])
-    if record.attribute("count_include_pad") is False:
-        found.append(("count_include_pad", "False"))
-    return found
-
-
-def _batch_norm(record: LayerRecord) -> Arguments | None:
-    found = _positional(record, "num_features")
-    momentum = record.attribute("momentum")
-    if found is None or not isinstance(momentum, (int, float)):
-        return None
-    found += _named(record, {"eps": "eps"})
-    found.append(("momentum", shown(round(1 - momentum, 9))))
-    found += _unless(record, "affine", "affine", True)
-    if record.attribute("track_running_stats") is False:
-        found.append(("use_batch_statistics", "True"))
-    return found
-
-
-def _layer_norm(record: LayerRecord) -> Arguments | None:
-    shape = record.attribute("normalized_shape")
-    if not isinstance(shape, tuple):
-        return None
-    found: Arguments = [("", shown(shape))]
-    if len(shape) > 1:
-        found += [("begin_norm_axis", f"x.ndim - {len(shape)}")]
-        found += [("begin_params_axis", f"x.ndim - {len(shape)}")]
-    return found + _named(record, {"eps": "epsilon"})
-
-
-def _group_norm(record: LayerRecord) -> Arguments | None:
-    found = _positional(record, "num_groups", "num_channels")
-    if found is None:
-        return None
-    return found + _named(record, {"eps": "eps"}) + _unless(record, "affine", "affine", True)
-
-
-def _gelu(record: LayerRecord) -> Arguments | None:
-    return [("approximate", str(record.attribute("approximate", "none") == "tanh"))]
-
-
-def _renamed(*pairs: tuple[str, str]) -> Builder:
-    return lambda record: _named(record, dict(pairs)) or None
-
-
-def _plain(_record: LayerRecord) -> Arguments | None:
-    return []
-
-
-def _elu(record: LayerRecord) -> Arguments | None:
-    # mindspore.nn.ELU refuses any other alpha.
-    return [] if record.attribute("alpha") == 1.0 else None
-
-
-def _embedding(record: LayerRecord) -> Arguments | None:
-    found = _positional(record, "num_embeddings", "embedding_dim")
-    if found is None:
-        return None
-    return found + _unless(record, "padding_idx", "padding_idx", None)
-
-
-def _recurrent(record: LayerRecord) -> Arguments | None:
-    found = _positional(record, "input_size", "hidden_size")
-    if found is None or record.attribute("proj_size", 0):
-        return None
-    found += _unless(record, "num_layers", "num_layers", 1)
-    found += _unless(record, "bias", "has_bias", True)
-    found += _unless(record, "batch_first", "batch_first", False)
-    found += _unless(record, "dropout", "dropout", 0.0)
-    return found + _unless(record, "bidirectional", "bidirectional", False)
-
-
-def _attention(record: LayerRecord) -> Arguments | None:
-    found = _positional(record, "embed_dim", "num_heads")
-    if found is None:
-        return None
-    found += _unless(record, "dropout", "dropout", 0.0)
-    return found + _unless(record, "batch_first", "batch_first", False)
-
-
-def _upsample(record: LayerRecord) -> Arguments | None:
-    found: Arguments = []
-    for name in ("size", "scale_factor"):
-        value = record.attribute(name)
-        if value is not None:
-            axes = 1 if record.attribute("mode") == "linear" else 2
-            if name == "scale_factor" and not isinstance(value, tuple):
-                value = (value,) * axes
-            found.append((name, shown(value)))
-    found += _named(record, {"mode": "mode"})
-    if record.attribute("align_corners") is not None:
-        found += _named(record, {"align_corners": "align_corners"})
-    return found
-
-
-def _loss(*names: str) -> Builder:
-    return lambda record: _named(record, {name: name for name in names})
-
-
-def _mint(name: str, record: LayerRecord) -> Arguments | None:
-    """mint layers take torch's own arguments."""
-    if name in ("GELU", "Softmax", "LogSoftmax", "SiLU", "Mish", "ReLU", "Sigmoid", "Tanh"):
-        return _named(record, {n: n for n in ("approximate", "dim")})
-    if name == "Linear":
-        found = _positional(record, "in_features", "out_features")
-        return found if found is None or _has(record, "bias") else [*found, ("bias", "False")]
-    if name == "GroupNorm":
-        return _group_norm(record)
-    if name == "Flatten":
-        return _unless(record, "start_dim", "start_dim", 1) + _unless(
-            record, "end_dim", "end_dim", -1
-        )
-    return None
-
-
-_BUILDERS: dict[str, Builder] = {
-    "Dense": _dense,
-    **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d"), _convolution),
-    **dict.fromkeys(("Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"), _transposed),
-    **dict.fromkeys(("MaxPool1d", "MaxPool2d", "MaxPool3d"), _pool),
-    **dict.fromkeys(("AvgPool1d", "AvgPool2d", "AvgPool3d"), _pool),
-    **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"), _batch_norm),
-    "LayerNorm": _layer_norm,
-    "GroupNorm": _group_norm,
-    "GELU": _gelu,
-    "LeakyReLU": _renamed(("negative_slope", "alpha")),
-    "ELU": _elu,
-    "CELU": _renamed(("alpha", "alpha")),
-    "Softmax": _renamed(("dim", "axis")),
-    "LogSoftmax": _renamed(("dim", "axis")),
-    "GLU": _renamed(("dim", "axis")),
-    "Dropout": _renamed(("p", "p")),
-    "Dropout1d": _renamed(("p", "p")),
-    "Dropout2d": _renamed(("p", "p")),
-    "Dropout3d": _renamed(("p", "p")),
-    "Hardtanh": _renamed(("min_val", "min_val"), ("max_val", "max_val")),
-    "Flatten": lambda record: (
-        _unless(record, "start_dim", "start_dim", 1) + _unless(record, "end_dim", "end_dim", -1)
-    ),
-    "PixelShuffle": _renamed(("upscale_factor", "upscale_factor")),
-    "PixelUnshuffle": _renamed(("downscale_factor", "downscale_factor")),
-    "ChannelShuffle": _renamed(("groups", "groups")),
-    "AdaptiveAvgPool1d": _renamed(("output_size", "output_size")),
-    "AdaptiveAvgPool2d": _renamed(("output_size", "output_size")),
-    "AdaptiveMaxPool1d": _renamed(("output_size", "output_size")),
-    "AdaptiveMaxPool2d": _renamed(("output_size", "output_size")),
-    "Embedding": _embedding,
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
-    "MultiheadAttention": _attention,
-    "Upsample": _upsample,
-    **dict.fromkeys(
-        ("ReLU", "ReLU6", "SiLU", "Mish", "Sigmoid", "Tanh", "HSwish", "HSigmoid", "LogSigmoid"),
-        _plain,
-    ),
-    "CrossEntropyLoss": _loss("ignore_index", "reduction", "label_smoothing"),
-    "NLLLoss": _loss("ignore_index", "reduction"),
-    **dict.fromkeys(
-        ("KLDivLoss", "MSELoss", "L1Loss", "BCELoss", "BCEWithLogitsLoss"), _loss("reduction")
-    ),
-    "SmoothL1Loss": _loss("beta", "reduction"),
-    "HuberLoss": _loss("reduction", "delta"),
-}
+def optimizer_code(api: str, kind: str, values: Mapping[str, Attribute]) -> str:
+    """A call of a MindSpore optimizer for the values of a torch one; ``""`` where none is known."""
+    short = api.removeprefix("mindspore.")
+    if short.startswith("experimental.optim."):
+        # These take torch's own arguments.
+        told = {name: values[name] for name in _TORCH_NAMES if name in values}
+        if kind == "Adam" and short.endswith("AdamW"):
+            if values.get("weight_decay"):
+                # AdamW's decay is decoupled, Adam's is not.
+                return ""
+            told["weight_decay"] = 0.0
+    elif short == "nn.SGD" and kind == "SGD":
+        told = {port: values[name] for name, port in _SGD_NAMES.items() if name in values}
+    else:
+        return ""
+    listed = "".join(f", {name}={shown(value)}" for name, value in told.items())
+    return f"{short}(net.trainable_params(){listed})"

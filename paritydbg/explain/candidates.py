@@ -10,10 +10,12 @@ from paritydbg.adapters import load_adapter
 from paritydbg.apimap.entry import Alternative, ApiEntry
 from paritydbg.apimap.lookup import lookup
 from paritydbg.errors import AdapterError, UsageError
-from paritydbg.explain.candidate_code import code_for
+from paritydbg.explain.candidate_code import code_for, optimizer_code
 from paritydbg.explain.context import Context
 from paritydbg.explain.reading import family_of, flavour_of
+from paritydbg.model.event import Role
 from paritydbg.model.finding import Candidate, Finding, Stage
+from paritydbg.model.record import LayerRecord
 
 Exists = Callable[[str], bool | None]
 
@@ -36,6 +38,19 @@ _FUNCTIONS = {
     "smoothl1-beta": "torch.nn.functional.smooth_l1_loss",
 }
 _LAYER_STAGES = (Stage.FORWARD, Stage.BACKWARD, Stage.RUNNING_STATS, Stage.STRUCTURE, Stage.CONFIG)
+# Causes that another layer would not cure.
+_NOT_OF_THE_LAYER = frozenset(
+    ("train-mode-not-set", "eval-mode-not-set", "stop-gradient-extra", "stop-gradient-missing")
+    + ("parameter-frozen", "parameter-not-frozen", "missing-blocks", "extra-blocks")
+    + ("weight-tying-lost", "weight-shared-wrongly", "parameter-became-constant")
+    + ("parameter-not-registered", "gradient-scaled", "gradient-accumulated-twice")
+)
+# Causes that another optimizer cures.
+_OF_THE_OPTIMIZER = frozenset(
+    ("adam-bias-correction-missing", "adam-eps-placement", "adamw-vs-l2-adam")
+    + ("rmsprop-eps-inside-sqrt", "rmsprop-centered", "optimizer-state-init", "nesterov-ignored")
+    + ("dampening", "momentum-convention", "optimizer-step-is-noop")
+)
 _MOST = 3
 
 
@@ -53,7 +68,7 @@ def candidates(
     if not found:
         return ()
     asked = exists or installed_has
-    return tuple(
+    made = (
         Candidate(
             api=alternative.api,
             code=code,
@@ -64,14 +79,19 @@ def candidates(
         )
         for entry, alternative, code in found
     )
+    return tuple(candidate for candidate in made if candidate.exists is not False)
 
 
 def _proposals(
     finding: Finding, context: Context, on_cpu: bool
 ) -> Iterator[tuple[ApiEntry, Alternative, str]]:
     """Entry, MindSpore API and code of everything worth proposing."""
+    slugs = [cause.slug for cause in finding.causes]
     if finding.stage is Stage.UPDATE:
-        yield from _optimizers(context, on_cpu)
+        if slugs and slugs[0] in _OF_THE_OPTIMIZER:
+            yield from _optimizers(context, on_cpu)
+        return
+    if slugs and slugs[0] in _NOT_OF_THE_LAYER:
         return
     reference = context.owner(finding.place) if finding.stage in _LAYER_STAGES else None
     is_layer = reference is not None and not finding.place.startswith(("before ", "after "))
@@ -79,8 +99,11 @@ def _proposals(
     if reference is not None and kind and flavour_of(reference) == "torch":
         entry = lookup(f"torch.nn.{kind}")
         if entry is not None:
-            for alternative in _usable(entry, on_cpu):
-                yield entry, alternative, code_for(alternative.api, reference)
+            axes = _input_axes(reference, finding, context)
+            coded = [(a, code_for(a.api, reference, axes)) for a in _usable(entry, on_cpu)]
+            # A line to paste says more than a name; what cannot do the job is no candidate.
+            known = [one for one in coded if one[1]] or coded
+            yield from ((entry, a, code) for a, code in known if code is not None)
         return
     for cause in finding.causes:
         entry = lookup(_FUNCTIONS[cause.slug]) if cause.slug in _FUNCTIONS else None
@@ -88,6 +111,13 @@ def _proposals(
             for alternative in _usable(entry, on_cpu):
                 yield entry, alternative, ""
             return
+
+
+def _input_axes(layer: LayerRecord, finding: Finding, context: Context) -> int | None:
+    """The number of axes of what the layer was fed."""
+    for comparison in context.comparisons_of(layer.name, Role.INPUT, finding.step):
+        return len(comparison.pair.first.shape)
+    return None
 
 
 def _usable(entry: ApiEntry, on_cpu: bool) -> Iterable[Alternative]:
@@ -103,32 +133,15 @@ def _optimizers(context: Context, on_cpu: bool) -> Iterator[tuple[ApiEntry, Alte
         if entry is None or not record.api.startswith("torch."):
             continue
         used = {other.api for other in context.port.run.optimizers}
+        told = dict(record.groups[0]) if record.groups else {}
         usable = [a for a in _usable(entry, on_cpu) if a.api not in used]
-        for alternative in usable[:2]:
-            yield (
-                entry,
-                alternative,
-                _optimizer_code(
-                    alternative.api, record.type, dict(record.groups[0] if record.groups else ())
-                ),
-            )
+        if told.get("nesterov"):
+            usable = [a for a in usable if not a.api.endswith(".Momentum")]
+        coded = [(a, optimizer_code(a.api, record.type, told)) for a in usable]
+        coded.sort(key=lambda one: not one[1])
+        for alternative, code in coded[:2]:
+            yield entry, alternative, code
         return
-
-
-def _optimizer_code(api: str, kind: str, values: dict[str, object]) -> str:
-    """A call of an ``experimental.optim`` class, which takes torch's arguments; else ``""``."""
-    short = api.removeprefix("mindspore.")
-    if not short.startswith("experimental.optim."):
-        return ""
-    wanted = ("lr", "betas", "eps", "weight_decay", "momentum", "dampening", "nesterov", "alpha")
-    shown = {name: values[name] for name in wanted if name in values}
-    if kind == "Adam" and short.endswith("AdamW"):
-        if values.get("weight_decay"):
-            # AdamW's decay is decoupled, Adam's is not.
-            return ""
-        shown["weight_decay"] = 0.0
-    listed = "".join(f", {name}={value!r}" for name, value in shown.items())
-    return f"{short}(net.trainable_params(){listed})"
 
 
 def _differs(entry: ApiEntry, alternative: Alternative) -> tuple[str, ...]:

@@ -140,11 +140,22 @@ class Context:
         """The reference's values under its name."""
         return self._own_values(0, name, role, step, phase)
 
+    def reference_event(self, event: Event) -> Floats | None:
+        """The values of one of the reference's events."""
+        return self._loaded(0, event)
+
+    def port_event(self, event: Event) -> Floats | None:
+        """The values of one of the port's events."""
+        return self._loaded(1, event)
+
     def _own_values(
         self, side: int, name: str, role: Role, step: int, phase: Phase
     ) -> Floats | None:
         event = self._events[side].get((name, role, step, phase))
-        if event is None or _elements(event) > MOST_ELEMENTS or not _numeric(event):
+        return None if event is None else self._loaded(side, event)
+
+    def _loaded(self, side: int, event: Event) -> Floats | None:
+        if _elements(event) > MOST_ELEMENTS or not _numeric(event):
             return None
         return _floats((self.reference, self.port)[side].load(event))
 

@@ -184,11 +184,15 @@ def _layers(finding: Finding, report: Report) -> list[Line]:
     name = bare_place(finding.place)
     reference = _owner(name, report.reference.layers)
     port = _owner(finding.port_place or name, report.port.layers)
-    if reference is None and port is None:
+    if (reference is None and port is None) or finding.place.startswith(_NO_LAYER):
         return []
     left = f"{reference.api} {reference.name or '(net)'}" if reference else "nothing"
     right = f"{port.api} {port.name or '(net)'}" if port else "nothing"
     return [Line("layers", f"{left} ↔ {right}")]
+
+
+# Places that are no layer's, though a layer's parameter may bear the evidence.
+_NO_LAYER = ("step", "loss", "inputs:", "state:")
 
 
 def bare_place(place: str) -> str:

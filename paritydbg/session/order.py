@@ -27,6 +27,7 @@ class LaunchOrder:
         model: class name of the net (``ResNet`` or ``package.module.ResNet``), ``""`` to guess.
         loss: name of the loss function or class, ``""`` to guess.
         weights_from, inputs_from: dumps that give the start, ``""`` for the script's own.
+        no_dropout: whether every dropout hands on what it is given.
         rename: rename rules for parameters, pairs of pattern and replacement.
         command: the script's command line.
         claims: folder in which processes that capture claim their rank by making a file.
@@ -41,6 +42,7 @@ class LaunchOrder:
     weights_from: str = ""
     inputs_from: str = ""
     rename: tuple[tuple[str, str], ...] = ()
+    no_dropout: bool = False
     command: str = ""
     claims: str = ""
 

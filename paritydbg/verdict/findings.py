@@ -79,6 +79,7 @@ def gather(
     found += [_extra(event, name, layers) for event, name in told.one_sided.extra]
     found += update_findings(origins, told.judged, told.updates)
     found += _statistics(origins)
+    found += _rates(differences, layers)
     for one in origins:
         if _stands_alone(one, told.updates):
             found.append(_finding(one, told, differences, layers))
@@ -222,6 +223,30 @@ def _statistics(origins: Iterable[Judged]) -> list[Finding]:
             also=tuple(one.event.key.name for one in found[1:]),
         )
         for step, found in by_step.items()
+    ]
+
+
+def _rates(differences: Differences, layers: Mapping[str, str]) -> list[Finding]:
+    """Dropout rates that differ: masks are drawn at random or switched off, so values cannot tell."""
+    found = {
+        name: told
+        for name, of_layer in differences.items()
+        if (told := tuple(d for d in of_layer if d.cause == "dropout-keep-prob"))
+    }
+    if not found:
+        return []
+    name, *others = found
+    return [
+        Finding(
+            stage=Stage.CONFIG,
+            verdict=Verdict.DIVERGED,
+            place=name or "(net)",
+            port_place=layers.get(name, ""),
+            summary=f"{name or 'the net'} drops at another rate than in the reference",
+            attributes=found[name],
+            static=True,
+            also=tuple(others),
+        )
     ]
 
 

@@ -20,6 +20,7 @@ from paritydbg.verdict.flow import Flow
 from paritydbg.verdict.gradients import OneSided, one_sided
 from paritydbg.verdict.judge import MATTERS, Judge, Judged
 from paritydbg.verdict.order import walk_order
+from paritydbg.verdict.randomness import drawn_alike
 from paritydbg.verdict.static import structure_findings, unplaced_note
 from paritydbg.verdict.updates import Update, Updates, gradient_comparisons
 
@@ -66,6 +67,7 @@ def find(
     walk.run()
     differences = _differences(alignment.layers, reference, port, attribute_differences)
     walk.confirm(differences)
+    walk.blame_losses()
     structure = structure_findings(alignment, reference.run, port.run)
     findings, suspects = gather(walk.told(), alignment, differences, structure)
     final = tuple(
@@ -78,7 +80,7 @@ def find(
         suspects=suspects,
         comparisons=final,
         coverage=_coverage(alignment, compared, reference, port),
-        notes=(*((note,) if note else ()), *_notes(alignment, reference, port)),
+        notes=(*walk.notes, *((note,) if note else ()), *_notes(alignment, reference, port)),
     )
 
 
@@ -104,6 +106,7 @@ class _Walk:
         self.judge = Judge(self.flow, noise)
         self.one_sided: OneSided = one_sided(alignment, compared, reference, port)
         self.updates: dict[Event, Update] = {}
+        self.notes: list[str] = []
         self._updater = Updates(gradient_comparisons(compared), reference, port)
         self._applied_known = {
             (event.key.step, event.key.rank)
@@ -155,6 +158,25 @@ class _Walk:
                 )
                 self.judge.revise(event, done, origin=True)
 
+    def blame_losses(self) -> None:
+        """Make a loss the origin where it is beyond rounding and the gradient it starts is wrong.
+
+        Near its optimum, or at a start where all classes are equally likely, two losses may come out
+        much closer than their derivatives.
+        """
+        for event, judged in list(self.judge.judged.items()):
+            if event.key.role is not Role.GRAD_OUTPUT or not judged.origin:
+                continue
+            for source in self.flow.sources[event]:
+                loss = self.judge.judged.get(source)
+                if source.key.role is not Role.LOSS or loss is None or loss.comparison is None:
+                    continue
+                if loss.comparison.verdict is Verdict.SUSPECT and judged.comparison is not None:
+                    told = replace(loss.comparison, verdict=Verdict.DIVERGED)
+                    self.judge.revise(source, told, origin=True)
+                    followed = replace(judged.comparison, verdict=Verdict.INHERITED)
+                    self.judge.revise(event, followed, origin=False)
+
     def _rounding(self, event: Event, comparison: Comparison) -> float:
         prior = self._by_event[event]
         return prior.allowance.l2 if prior.allowance is not None else 0.0
@@ -175,6 +197,15 @@ class _Walk:
         reason = kink_crossed(done, self._reference, self._port)
         if not reason:
             reason = self._magnified(event, judged)
+        if not reason:
+            made_of = (self._by_event.get(source) for source in self.flow.sources[event])
+            sources = tuple(source for source in made_of if source is not None)
+            reason = drawn_alike(done, sources, self._reference, self._port)
+            if reason and not self.notes:
+                self.notes.append(
+                    f"{event.key.place}: {reason}; what follows cannot be told from it. Record both "
+                    "sides with --no-dropout to compare what lies behind"
+                )
         if reason:
             excused = replace(done, verdict=Verdict.INHERITED, reason=reason)
             self.judge.revise(event, excused, origin=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from paritydbg.explain.causes.forms import Form, Recognised, Weights, recognise
+from paritydbg.explain.causes.forms import Form, Weights, recognise
 from paritydbg.explain.causes.sampling import Reach
 from paritydbg.explain.causes.site import Site
 from paritydbg.explain.context import Context, Floats
@@ -21,8 +21,8 @@ _GELUS = ("gelu", "gelu-tanh", "quickgelu")
 
 def activation_causes(finding: Finding, context: Context, site: Site) -> Iterable[Cause]:
     """Another activation, another form of it, or another slope."""
-    for found in recognise(site, _FORMS + _axis_forms(site.port.ndim)):
-        slug = _slug(found)
+    for found in recognise(site, POINTWISE + _axis_forms(site.port.ndim)):
+        slug = activation_slug(found.reference, found.port)
         yield Cause(
             slug,
             f"the reference applies {found.reference.words}, the port {found.port.words}",
@@ -32,8 +32,9 @@ def activation_causes(finding: Finding, context: Context, site: Site) -> Iterabl
         return
 
 
-def _slug(found: Recognised) -> str:
-    kinds = {found.reference.kind, found.port.kind}
+def activation_slug(reference: Form, port: Form) -> str:
+    """The cause that two forms of activation stand for."""
+    kinds = {reference.kind, port.kind}
     if kinds <= {"softmax", "log-softmax"} and len(kinds) == 1:
         return "softmax-axis"
     for wanted, slug in (
@@ -133,7 +134,7 @@ def _elu(alpha: float) -> Form:
     )
 
 
-_FORMS: tuple[Form, ...] = (
+POINTWISE: tuple[Form, ...] = (
     _form("nothing", "identity", lambda x: x),
     _form("ReLU", "relu", lambda x: np.maximum(x, 0)),
     _form("GELU (erf form)", "gelu", gelu),

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paritydbg.explain.causes.accumulation import accumulation_causes
 from paritydbg.explain.causes.wiring import named_factor
-from paritydbg.explain.context import Context, Sides
+from paritydbg.explain.context import Context, Floats, Sides
 from paritydbg.model.event import Phase, Role
 from paritydbg.model.finding import Cause
 
@@ -34,7 +35,7 @@ class _Shares:
 
 def applied_causes(names: tuple[str, ...], context: Context, step: int) -> Iterable[Cause]:
     """Why what the optimizers were given differs though the gradients agree."""
-    accumulated = tuple(_accumulated(names, context, step))
+    accumulated = tuple(accumulation_causes(names, context, step))
     yield from accumulated
     if accumulated:
         return
@@ -137,7 +138,7 @@ def _values(name: str, role: Role, phase: Phase, context: Context, step: int) ->
     return context.sides(context.pair(name, role, step, phase))
 
 
-def _multiple(gradient: np.ndarray, given: np.ndarray) -> float | None:  # type: ignore[type-arg]
+def _multiple(gradient: Floats, given: Floats) -> float | None:
     """c where given = c · gradient, None where it is no multiple."""
     size = float(np.vdot(gradient, gradient))
     if not size or not np.isfinite(given).all() or not math.isfinite(size):
@@ -145,64 +146,6 @@ def _multiple(gradient: np.ndarray, given: np.ndarray) -> float | None:  # type:
     c = float(np.vdot(gradient, given)) / size
     left = float(np.linalg.norm(given - c * gradient))
     return c if left <= 1e-3 * abs(c) * math.sqrt(size) else None
-
-
-def _accumulated(names: tuple[str, ...], context: Context, step: int) -> Iterator[Cause]:
-    """Several micro-batches: how their gradients are joined on each side."""
-    for name in names:
-        micros = [
-            values
-            for c in context.comparisons_of(name, Role.GRAD, step)
-            if (values := context.sides(c.pair)) is not None
-        ]
-        given = _values(name, Role.GRAD_APPLIED, Phase.UPDATE, context, step)
-        if (
-            len(micros) < 2
-            or given is None
-            or any(m.port.shape != given.port.shape for m in micros)
-        ):
-            continue
-        mine = _weights([m.reference for m in micros], given.reference)
-        yours = _weights([m.port for m in micros], given.port)
-        if mine is None or yours is None or np.allclose(mine, yours, rtol=_CLOSE):
-            continue
-        shown = (
-            f"given to the optimizer for {name}: reference {_sum(mine)}, port {_sum(yours)}, where "
-            "g1, g2 … are the micro-batches' gradients"
-        )
-        even = [bool(np.allclose(w, w[0], rtol=0.01)) for w in (mine, yours)]
-        ratio = float(np.mean(yours)) / float(np.mean(mine))
-        if even[0] and even[1]:
-            yield Cause(
-                "gradient-accumulation-scale",
-                f"the port gives {named_factor(ratio)} times the sum that the reference gives: "
-                "accumulated gradients are divided by their number on one side alone",
-                shown,
-                0.9,
-            )
-        else:
-            plain = "port" if even[1] else "reference"
-            other = "reference" if even[1] else "port"
-            yield Cause(
-                "mean-of-means",
-                f"the {plain} weighs all micro-batches alike, the {other} by how much each holds: a "
-                "mean of means is not the mean where they hold different numbers of tokens",
-                shown,
-                0.93,
-            )
-        return
-
-
-def _weights(parts: list[np.ndarray], whole: np.ndarray) -> np.ndarray | None:  # type: ignore[type-arg]
-    """The numbers by which the parts add up to the whole, None where they do not."""
-    matrix = np.stack([part.reshape(-1) for part in parts], axis=1)
-    weights, *_ = np.linalg.lstsq(matrix, whole.reshape(-1), rcond=None)
-    left = float(np.linalg.norm(matrix @ weights - whole.reshape(-1)))
-    return weights if left <= 1e-3 * float(np.linalg.norm(whole)) else None
-
-
-def _sum(weights: np.ndarray) -> str:  # type: ignore[type-arg]
-    return " + ".join(f"{w:.4g}·g{number}" for number, w in enumerate(weights, 1))
 
 
 def _ratio(names: tuple[str, ...], context: Context, step: int) -> Iterator[Cause]:

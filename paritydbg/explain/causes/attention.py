@@ -1,4 +1,4 @@
-"""Causes in attention: the whole calculation is found for the reference, then one change of it for the port."""
+"""Causes in attention: the reference's whole calculation is found, then the one change that is the port's."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from itertools import product
 
 import numpy as np
 
-from paritydbg.explain.causes.attention_schemes import Operands, Scheme, Target, attend
+from paritydbg.explain.causes.attention_schemes import (
+    Fused,
+    Layout,
+    Operands,
+    Repeat,
+    Scheme,
+    Target,
+    attend,
+)
+from paritydbg.explain.causes.attention_settings import KnownSettings
 from paritydbg.explain.causes.forms import percent
 from paritydbg.explain.causes.operands import find_operands
 from paritydbg.explain.causes.site import Site
-from paritydbg.explain.context import Context, Floats, layer_part
+from paritydbg.explain.context import Context, Floats
 from paritydbg.model.finding import Cause, Finding
 
-_HEADS = (8, 12, 4, 16, 2, 6, 32, 1, 3, 24, 20, 64)
-_HEAD_NAMES = ("num_heads", "n_heads", "num_attention_heads", "heads", "nhead", "n_head", "h")
-_THETA_NAMES = ("rope_theta", "theta", "rotary_base", "base")
-_SCALE_NAMES = ("scale", "scaling", "softmax_scale")
-_THETAS = (10000.0, 500000.0, 1000000.0)
-_SCALES = ("head", "width", "none", "head-squared")
 # Multiplications that all tries together may take.
 _BUDGET = 2e10
 _SLUGS = {
@@ -68,7 +71,7 @@ def attention_causes(finding: Finding, context: Context, site: Site) -> Iterable
     if not gap:
         return
     sides = _Side(reference, wanted, gap), _Side(port, other, gap)
-    known = _Known.of(finding, context, site)
+    known = KnownSettings.of(finding, context, site)
     for target in _targets(wanted):
         scheme = _search(sides[0], known, target, site.limit)
         if scheme is None:
@@ -132,47 +135,6 @@ def _words(name: str, value: object) -> str:
     return "queries and keys exchanged" if value else "queries and keys in place"
 
 
-@dataclass(frozen=True)
-class _Known:
-    """Settings that the layers' records tell, likeliest first."""
-
-    heads: tuple[int, ...]
-    thetas: tuple[float, ...]
-    scales: tuple[str, ...]
-
-    @staticmethod
-    def of(finding: Finding, context: Context, site: Site) -> _Known:
-        heads: list[int] = []
-        thetas: list[float] = []
-        scales: list[str] = []
-        name = layer_part(finding.place)
-        while True:
-            for layer in (context.layer(name), context.partner(name)):
-                told = dict(layer.attributes) if layer is not None else {}
-                heads += [v for n in _HEAD_NAMES if isinstance(v := told.get(n), int) and v > 0]
-                thetas += [
-                    float(v)
-                    for n in _THETA_NAMES
-                    if isinstance(v := told.get(n), (int, float)) and v > 1
-                ]
-                for n in _SCALE_NAMES:
-                    value = told.get(n)
-                    if isinstance(value, (int, float)) and value > 0:
-                        scales += [repr(float(value)), repr(1 / float(value))]
-            if not name:
-                break
-            name = name.rpartition(".")[0]
-        width = site.port.shape[-1]
-        heads += [h for h in _HEADS if width % h == 0 or site.port.ndim == 4]
-        if site.port.ndim == 4:
-            heads.insert(0, site.port.shape[1])
-        return _Known(
-            tuple(dict.fromkeys(heads)),
-            tuple(dict.fromkeys((*thetas, *_THETAS))),
-            tuple(dict.fromkeys((*_SCALES, *scales))),
-        )
-
-
 def _targets(wanted: Floats) -> tuple[Target, ...]:
     """What the values may be, by their shape."""
     rows = wanted.sum(axis=-1)
@@ -181,30 +143,46 @@ def _targets(wanted: Floats) -> tuple[Target, ...]:
     return ("scores",) if wanted.ndim == 4 else ("context", "scores")
 
 
-def _search(side: _Side, known: _Known, target: Target, limit: float) -> Scheme | None:
+def _search(side: _Side, known: KnownSettings, target: Target, limit: float) -> Scheme | None:
     """The scheme that gives the reference's values, the likeliest of those that do."""
-    ropes: list[tuple[str, float]] = [("", 0.0)]
+    layouts: tuple[Layout, ...] = ("halves", "pairs")
+    ropes: list[tuple[Layout, float]] = [("", 0.0)]
     if side.operands.table is not None:
-        ropes = [("halves", 0.0), ("pairs", 0.0), ("", 0.0)]
-    ropes += [(layout, t) for t in known.thetas for layout in ("halves", "pairs")]
-    masks = [(name, inverted) for name in side.operands.masks for inverted in (False, True)]
-    fused = ("parts", "heads") if side.operands.key is None else ("",)
+        ropes = [*((layout, 0.0) for layout in layouts), ("", 0.0)]
+    ropes += [(layout, theta) for theta in known.thetas for layout in layouts]
+    masks = [("", False)]
+    masks += [(name, inverted) for name in side.operands.masks for inverted in (False, True)]
+    fused: tuple[Fused, ...] = ("parts", "heads") if side.operands.key is None else ("",)
+    causal = (None, 1)
+    scales = known.scales[:3]
+    repeats: tuple[Repeat, ...] = ("interleave", "tile")
     choices: Sequence[Sequence[object]] = (
         known.heads,
         ropes,
-        (None, 1),
-        [("", False), *masks],
-        known.scales[:3],
+        causal,
+        masks,
+        scales,
         fused,
-        ("interleave", "tile"),
+        repeats,
     )
     ranked = sorted(
         product(*(range(len(c)) for c in choices)), key=lambda numbers: (sum(numbers), numbers)
     )
     most = _most_tries(side)
     tried: set[Scheme] = set()
-    for numbers in ranked:
-        scheme = _scheme(*(c[n] for c, n in zip(choices, numbers, strict=True)))
+    for a, b, c, d, e, f, g in ranked:
+        (layout, theta), (mask, inverted) = ropes[b], masks[d]
+        scheme = Scheme(
+            known.heads[a],
+            scales[e],
+            causal[c],
+            mask,
+            inverted,
+            layout,
+            theta,
+            repeats[g],
+            fused[f],
+        )
         if scheme in tried:
             continue
         tried.add(scheme)
@@ -215,30 +193,6 @@ def _search(side: _Side, known: _Known, target: Target, limit: float) -> Scheme 
     return None
 
 
-def _scheme(
-    heads: object,
-    rope: object,
-    causal: object,
-    mask: object,
-    scale: object,
-    fused: object,
-    repeat: object,
-) -> Scheme:
-    layout, theta = rope  # type: ignore[misc]
-    name, inverted = mask  # type: ignore[misc]
-    return Scheme(
-        heads=heads,  # type: ignore[arg-type]
-        scale=str(scale),
-        causal=causal,  # type: ignore[arg-type]
-        mask=name,  # type: ignore[has-type]
-        inverted=inverted,  # type: ignore[has-type]
-        rope=layout,  # type: ignore[has-type]
-        theta=theta,  # type: ignore[has-type]
-        repeat=repeat,  # type: ignore[arg-type]
-        fused=fused,  # type: ignore[arg-type]
-    )
-
-
 def _most_tries(side: _Side) -> int:
     query = side.operands.query
     length = query.shape[-2]
@@ -247,7 +201,7 @@ def _most_tries(side: _Side) -> int:
 
 
 def _changed(
-    side: _Side, scheme: Scheme, known: _Known, target: Target, limit: float
+    side: _Side, scheme: Scheme, known: KnownSettings, target: Target, limit: float
 ) -> tuple[Scheme, float] | None:
     """The single change of a scheme that gives the port's values best."""
     best: tuple[Scheme, float] | None = None
@@ -258,7 +212,7 @@ def _changed(
     return best
 
 
-def _changes(scheme: Scheme, operands: Operands, known: _Known) -> Iterator[Scheme]:
+def _changes(scheme: Scheme, operands: Operands, known: KnownSettings) -> Iterator[Scheme]:
     if scheme.heads:
         for heads in known.heads:
             yield replace(scheme, heads=heads)
@@ -269,12 +223,13 @@ def _changes(scheme: Scheme, operands: Operands, known: _Known) -> Iterator[Sche
     for mask in ("", *operands.masks):
         yield replace(scheme, mask=mask, inverted=False)
     yield replace(scheme, inverted=not scheme.inverted)
-    for layout in ("halves", "pairs"):
+    layouts: tuple[Layout, ...] = ("halves", "pairs")
+    for layout in layouts:
         if scheme.rope:
-            yield replace(scheme, rope=layout)  # type: ignore[arg-type]
+            yield replace(scheme, rope=layout)
         else:
             for theta in known.thetas:
-                yield replace(scheme, rope=layout, theta=theta)  # type: ignore[arg-type]
+                yield replace(scheme, rope=layout, theta=theta)
     yield replace(scheme, rope="")
     for theta in known.thetas:
         yield replace(scheme, theta=theta)

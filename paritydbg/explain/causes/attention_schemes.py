@@ -11,6 +11,9 @@ import numpy as np
 
 from paritydbg.explain.context import Floats
 
+Layout = Literal["", "halves", "pairs"]
+Repeat = Literal["interleave", "tile"]
+Fused = Literal["", "parts", "heads"]
 Target = Literal["context", "scores", "probabilities"]
 _MASKED = -1e30
 
@@ -37,10 +40,10 @@ class Scheme:
     causal: int | None = None
     mask: str = ""
     inverted: bool = False
-    rope: Literal["", "halves", "pairs"] = ""
+    rope: Layout = ""
     theta: float = 0.0
-    repeat: Literal["interleave", "tile"] = "interleave"
-    fused: Literal["", "parts", "heads"] = ""
+    repeat: Repeat = "interleave"
+    fused: Fused = ""
     swapped: bool = False
 
 
@@ -81,8 +84,8 @@ def attend(scheme: Scheme, operands: Operands, target: Target) -> Floats | None:
     if repeats * key.shape[1] != query.shape[1]:
         return None
     key = _repeated(key, repeats, scheme.repeat)
-    scores = query @ key.swapaxes(-1, -2) * _scale(scheme.scale, query)
-    scores = _masked(scores, scheme, operands)
+    products = query @ key.swapaxes(-1, -2) * _scale(scheme.scale, query)
+    scores = _masked(products, scheme, operands)
     if scores is None:
         return None
     if target == "scores":
@@ -156,18 +159,20 @@ def _rotated(x: Floats, scheme: Scheme, operands: Operands) -> Floats | None:
         return None
     if scheme.rope == "halves":
         a, b = x[..., :half], x[..., half:]
-        return np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+        return np.asarray(np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1))
     a, b = x[..., 0::2], x[..., 1::2]
-    return np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(x.shape)
+    turned = np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1)
+    return np.asarray(turned.reshape(x.shape))
 
 
 def _table(table: Floats, half: int, length: int, layout: str) -> Floats | None:
     """One column per pair of a table that may hold each of them twice."""
     if table.shape[0] < length or table.shape[1] not in (half, 2 * half):
         return None
-    if table.shape[1] == half:
-        return table[:length]
-    return table[:length, :half] if layout == "halves" else table[:length, 0::2]
+    cut = table[:length]
+    if table.shape[1] == 2 * half:
+        cut = cut[:, :half] if layout == "halves" else cut[:, 0::2]
+    return np.asarray(cut)
 
 
 def _repeated(x: Floats, times: int, how: str) -> Floats:
@@ -188,10 +193,10 @@ def _masked(scores: Floats, scheme: Scheme, operands: Operands) -> Floats | None
         if mask.min() < -100:
             if scheme.inverted:
                 return None
-            return scores + np.maximum(mask, _MASKED)
+            return np.asarray(scores + np.maximum(mask, _MASKED))
         kept = mask == 0 if scheme.inverted else mask != 0
         scores = np.where(kept, scores, _MASKED)
-    return scores
+    return np.asarray(scores)
 
 
 def _laid_out(mask: Floats, shape: tuple[int, ...]) -> Floats | None:
@@ -208,4 +213,4 @@ def _laid_out(mask: Floats, shape: tuple[int, ...]) -> Floats | None:
     else:
         return None
     fits = all(a in (1, b) for a, b in zip(laid.shape, shape, strict=True))
-    return laid if fits else None
+    return np.asarray(laid) if fits else None

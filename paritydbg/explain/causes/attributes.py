@@ -26,6 +26,9 @@ def from_attributes(finding: Finding, _context: Context) -> Iterable[Cause]:
         fits = wanted is None or difference.changes in wanted
         open_effect = not difference.changes
         sure = 0.9 if fits else 0.6 if open_effect else 0.3
+        if difference.changes == "update":
+            # Whether it is the reason is told by the values.
+            sure = 0.5
         yield Cause(difference.cause, _sentence(difference), _evidence(difference), sure)
 
 

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from paritydbg.explain.causes.branches import branch_causes
 from paritydbg.explain.causes.derivatives import derivative_causes
+from paritydbg.explain.causes.embeddings import row_causes
 from paritydbg.explain.causes.forms import percent
+from paritydbg.explain.causes.norm_derivatives import norm_derivative_causes
 from paritydbg.explain.causes.singularities import singularity_causes
 from paritydbg.explain.causes.site import LEFT, gap_of
 from paritydbg.explain.causes.wiring import fitted_factor, named_factor
@@ -41,10 +44,16 @@ def backward_causes(finding: Finding, context: Context) -> Iterable[Cause]:
     yield from emptied
     if emptied:
         return
-    yield from derivative_causes(finding, context, sides)
-    yield from _branch(finding, context, sides, gap)
+    own = (
+        *derivative_causes(finding, context, sides),
+        *norm_derivative_causes(finding, context, sides),
+    )
+    yield from own
+    if own:
+        return
+    yield from branch_causes(finding, context, sides, gap)
     yield from _ratio(finding, context, sides, gap)
-    yield from _rows(finding, context, sides)
+    yield from row_causes(finding, context, sides)
     yield from _own_backward(finding, context, sides)
 
 
@@ -116,39 +125,6 @@ def _emptied(finding: Finding, sides: Sides, context: Context) -> Iterator[Cause
         )
 
 
-def _branch(finding: Finding, context: Context, sides: Sides, gap: float) -> Iterator[Cause]:
-    """The port's gradient is that of one of the tensor's users alone, or lacks one user's share."""
-    if finding.evidence is None:
-        return
-    pair = finding.evidence.pair
-    key = pair.first.key
-    lost = sides.reference - sides.port
-    for role in (Role.GRAD_OUTPUT, Role.GRAD_INPUT):
-        for comparison in context.of_role(role, key.step):
-            other = comparison.pair.first
-            if comparison.pair is pair or other.shape != pair.first.shape:
-                continue
-            if comparison.verdict not in (Verdict.MATCH, Verdict.INHERITED, Verdict.SUSPECT):
-                continue
-            users = context.sides(comparison.pair)
-            if users is None or users.reference.shape != lost.shape:
-                continue
-            where = f"the gradient at the {other.key.role.value.removeprefix('grad_')} of "
-            where += other.key.place
-            alone = float(np.linalg.norm(sides.port - users.reference)) / gap
-            without = float(np.linalg.norm(lost - users.reference)) / gap
-            if min(alone, without) <= LEFT:
-                kept = "is nothing but" if alone <= without else "is the reference's without"
-                yield Cause(
-                    "stop-gradient-extra",
-                    f"the port's gradient {kept} {where}: another path through this tensor is cut "
-                    "by stop_gradient (or detach)",
-                    f"{percent(min(alone, without))} of the difference left",
-                    round(0.93 - 0.5 * min(alone, without), 3),
-                )
-                return
-
-
 def _ratio(finding: Finding, context: Context, sides: Sides, gap: float) -> Iterator[Cause]:
     """The port's gradient is the reference's times a number."""
     scale = fitted_factor(sides.reference, sides.port)
@@ -194,29 +170,6 @@ def _ratios(context: Context, step: int) -> list[float]:
         for c in context.of_role(Role.GRAD, step)
         if c.metrics is not None and c.metrics.reference_l2
     ]
-
-
-def _rows(finding: Finding, context: Context, sides: Sides) -> Iterator[Cause]:
-    """An embedding's gradient that differs in one row alone."""
-    owner = context.owner(finding.place)
-    if owner is None or "Embedding" not in owner.type or sides.port.ndim != 2:
-        return
-    differs = np.flatnonzero(np.any(np.abs(sides.port - sides.reference) > 0, axis=1))
-    sizes = np.linalg.norm(sides.port - sides.reference, axis=1)
-    if not differs.size:
-        return
-    worst = int(sizes.argmax())
-    rest = float(np.linalg.norm(np.delete(sizes, worst))) / float(sizes[worst])
-    if rest <= LEFT and not (sides.reference[worst].any() and sides.port[worst].any()):
-        side = "reference" if not sides.reference[worst].any() else "port"
-        yield Cause(
-            "embedding-padding-gradient",
-            f"only row {worst} differs, which gets no gradient in the {side}: padding_idx is set "
-            "there alone",
-            f"row {worst}: norm {np.linalg.norm(sides.reference[worst]):.3g} in the reference, "
-            f"{np.linalg.norm(sides.port[worst]):.3g} in the port",
-            0.9,
-        )
 
 
 def _own_backward(finding: Finding, context: Context, sides: Sides) -> Iterator[Cause]:

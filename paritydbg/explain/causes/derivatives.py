@@ -4,39 +4,69 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from paritydbg.explain.causes.activations import erf, sigmoid
 from paritydbg.explain.causes.forms import percent
 from paritydbg.explain.causes.site import LEFT, gap_of
-from paritydbg.explain.context import Context, Floats, Sides
+from paritydbg.explain.context import Context, Floats, Sides, layer_part
 from paritydbg.model.event import Role
 from paritydbg.model.finding import Cause, Finding
 
 
+@dataclass(frozen=True)
+class GradientSite:
+    """A layer's backward in numbers: the gradient that arrives and the forward input.
+
+    Attributes:
+        gap: ‖port - reference‖ of the gradient that goes on.
+    """
+
+    given: Sides
+    x: Sides
+    gap: float
+
+
+def gradient_site(finding: Finding, context: Context, sides: Sides) -> GradientSite | None:
+    """The layer whose gradient towards its input the finding is about; None where it is none."""
+    evidence = finding.evidence
+    if evidence is None or finding.place.startswith(("before ", "after ")):
+        return None
+    key = evidence.pair.first.key
+    name, call = layer_part(finding.place), _call(finding.place)
+    if key.role is Role.GRAD_INPUT and key.name != name:
+        return None
+    if key.role not in (Role.GRAD_INPUT, Role.GRAD_OUTPUT):
+        return None
+    # The gradient of what was handed to a single layer is seen where the tensor was made.
+    given = _at(context, name, Role.GRAD_OUTPUT, key.step, call)
+    x = _at(context, name, Role.INPUT, key.step, call)
+    gap = gap_of(sides)
+    if given is None or x is None or not gap:
+        return None
+    if not given.port.shape == x.port.shape == sides.port.shape:
+        return None
+    return GradientSite(given, x, gap)
+
+
 def derivative_causes(finding: Finding, context: Context, sides: Sides) -> Iterable[Cause]:
     """Of a layer that acts on single elements: the derivative that each side used."""
-    evidence = finding.evidence
-    if evidence is None or evidence.pair.first.key.role is not Role.GRAD_INPUT:
+    found = gradient_site(finding, context, sides)
+    if found is None:
         return
-    key = evidence.pair.first.key
-    given = _at(context, key.name, Role.GRAD_OUTPUT, key.step, key.call)
-    x = _at(context, key.name, Role.INPUT, key.step, key.call)
-    if given is None or x is None or not (given.port.shape == x.port.shape == sides.port.shape):
-        return
-    gap = gap_of(sides)
-    mine = _name(sides.reference, given.reference, x.reference, gap)
-    yours = _name(sides.port, given.port, x.port, gap)
+    mine = _name(sides.reference, found.given.reference, found.x.reference, found.gap)
+    yours = _name(sides.port, found.given.port, found.x.port, found.gap)
     if mine is None:
         return
     if yours is not None and yours[0] == mine[0]:
         return
     told = yours[0] if yours is not None else "nothing that is known"
     left = max(mine[1], yours[1] if yours is not None else 0.0)
-    bounds = mine[0] in _CLAMPS and yours is not None
+    clamped = yours is not None and {mine[0], yours[0]} <= set(_CLAMPS)
     yield Cause(
-        "clamp-gradient" if bounds and yours and yours[0] in _CLAMPS else "custom-bprop-wrong",
+        "clamp-gradient" if clamped else "custom-bprop-wrong",
         f"the reference multiplies the gradient by {mine[0]}, the port by {told}: its bprop is "
         "not the derivative of what it computes forwards",
         f"recomputed from the layer's input and the gradient that arrives "
@@ -45,10 +75,22 @@ def derivative_causes(finding: Finding, context: Context, sides: Sides) -> Itera
     )
 
 
+def _call(place: str) -> int:
+    number = place.rpartition("#")[2]
+    return int(number) if "#" in place and number.isdigit() else 0
+
+
 def _at(context: Context, name: str, role: Role, step: int, call: int) -> Sides | None:
+    """Both sides' tensor of a call; the reference's for both where the port's hooks saw none."""
     for comparison in context.comparisons_of(name, role, step):
         if comparison.pair.first.key.call == call:
             return context.sides(comparison.pair)
+    for event in context.reference.events:
+        key = event.key
+        if (key.name, key.role, key.step, key.call) == (name, role, step, call):
+            values = context.reference_event(event)
+            # What arrives here agrees: that is what makes the place the origin.
+            return None if values is None else Sides(values, values)
     return None
 
 

@@ -70,12 +70,23 @@ def recognise(
 ) -> Iterator[Recognised]:
     """For each source from which both sides can be recomputed, the pair of forms that does it best."""
     for source in site.sources:
-        theirs = _best(site, source, forms, weights[1], of_port=True)
-        if theirs is None:
+        theirs = _fitting(site, source, forms, weights[1], of_port=True)
+        if not theirs:
             continue
-        mine = _best(site, source, forms, weights[0], of_port=False)
-        if mine is not None and mine[0] is not theirs[0]:
-            yield Recognised(mine[0], theirs[0], mine[1], theirs[1], source)
+        mine = _fitting(site, source, forms, weights[0], of_port=False)
+        if mine:
+            (one, left), (other, port_left) = min(
+                ((a, b) for a in mine for b in theirs),
+                key=lambda pair: _apart(pair[0][0], pair[1][0]),
+            )
+            if one is not other:
+                yield Recognised(one, other, left, port_left, source)
+
+
+def _apart(one: Form, other: Form) -> int:
+    """How much two forms differ: of those that cannot be told apart by values the nearest count."""
+    changed = sum(one.settings.get(name) != value for name, value in other.settings.items())
+    return changed if one.kind == other.kind else 100
 
 
 def percent(share: float) -> str:
@@ -83,11 +94,11 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if share >= 0.001 else "less than 0.1%"
 
 
-def _best(
+def _fitting(
     site: Site, source: Source, forms: Sequence[Form], weights: Weights, of_port: bool
-) -> tuple[Form, float] | None:
-    """The form that leaves least; the first of those that leave about the same."""
-    found: tuple[Form, float] | None = None
+) -> list[tuple[Form, float]]:
+    """The forms that leave least, and others that leave about as little, in their order."""
+    found: list[tuple[Form, float]] = []
     values = source.port if of_port else source.reference
     for form in forms:
         sample = sampled(site, form.reach)
@@ -97,7 +108,7 @@ def _best(
         value = form.value(picked, sample.weights(weights))
         left = sample.site.left_of_port if of_port else sample.site.left_of_reference
         share = left(value)
-        # Forms that cannot be told apart here are taken in their order: the usual ones come first.
-        if share <= site.limit and (found is None or share < 0.8 * found[1]):
-            found = form, share
-    return found
+        if share <= site.limit:
+            found.append((form, share))
+    least = min((share for _, share in found), default=0.0)
+    return [(form, share) for form, share in found if share <= 1.25 * least + 1e-6]

@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterable
 
 from paritydbg.explain.causes.activations import activation_causes
 from paritydbg.explain.causes.attention import attention_causes
+from paritydbg.explain.causes.gated import gated_causes
+from paritydbg.explain.causes.indices import index_causes
 from paritydbg.explain.causes.linear import linear_causes
 from paritydbg.explain.causes.masks import mask_causes
 from paritydbg.explain.causes.norms import norm_causes
+from paritydbg.explain.causes.pooled import pooled_causes
+from paritydbg.explain.causes.recurrent import recurrent_causes
 from paritydbg.explain.causes.resizing import resize_causes
 from paritydbg.explain.causes.rotary import rotary_causes
 from paritydbg.explain.causes.shapes import shape_causes
@@ -19,7 +23,9 @@ from paritydbg.explain.context import Context
 from paritydbg.model.finding import Cause, Finding, Stage
 
 _GROUPS: tuple[Callable[[Finding, Context, Site], Iterable[Cause]], ...] = (
+    index_causes,
     activation_causes,
+    gated_causes,
     norm_causes,
     linear_causes,
     pool_causes,
@@ -27,6 +33,8 @@ _GROUPS: tuple[Callable[[Finding, Context, Site], Iterable[Cause]], ...] = (
     mask_causes,
     rotary_causes,
     attention_causes,
+    recurrent_causes,
+    pooled_causes,
     wiring_causes,
 )
 
@@ -39,5 +47,6 @@ def forward_causes(finding: Finding, context: Context) -> Iterable[Cause]:
     site = site_of(finding, context)
     if site is None:
         return
-    for group in _GROUPS:
+    # Without a difference in numbers there is nothing to recalculate, only NaN to explain.
+    for group in _GROUPS if site.gap else (mask_causes,):
         yield from group(finding, context, site)

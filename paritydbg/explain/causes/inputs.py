@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paritydbg.explain.causes.forms import percent
 from paritydbg.explain.causes.site import LEFT, gap_of
@@ -70,27 +71,37 @@ def _layout(raw: Sides) -> Iterator[Cause]:
 
 def _affine(raw: Sides, gap: float) -> Iterator[Cause]:
     """port = a · reference + b, for all elements or per channel."""
-    if raw.port.ndim >= 3:
-        axes: tuple[int | None, ...] = (None, 1, raw.port.ndim - 1)
-    else:
-        axes = (None, raw.port.ndim - 1) if raw.port.ndim == 2 else (None,)
-    for axis in axes:
+    fits = []
+    for axis in _channel_axes(raw.port.ndim):
         a, b = _line(raw, axis)
         left = float(np.linalg.norm(raw.port - (a * raw.reference + b))) / gap
-        if not left <= LEFT:
-            continue
-        spread = float(raw.reference.std()) or 1.0
-        moved = float(np.max(np.abs(b))) > 1e-3 * spread * max(1.0, float(np.max(np.abs(a))))
-        words = _numbers(a, b, moved)
-        yield Cause(
-            "normalise-mean" if moved else "normalise-scale",
-            f"the port's batch is the reference's {words}: the two normalise differently",
-            f"port = {_short(a)} · reference + {_short(b)}"
-            f"{'' if axis is None else f' per entry of axis {axis}'} ({percent(left)} of the "
-            "difference left)",
-            round(0.95 - 0.5 * left, 3),
-        )
+        if left <= LEFT:
+            fits.append((left, axis, a, b))
+    if not fits:
         return
+    # A line for all entries, unless one per channel is far better.
+    left, axis, a, b = fits[0]
+    for other in fits[1:]:
+        if other[0] < 0.2 * left:
+            left, axis, a, b = other
+    spread = float(raw.reference.std()) or 1.0
+    moved = float(np.max(np.abs(b))) > 1e-3 * spread * max(1.0, float(np.max(np.abs(a))))
+    by_255 = any(np.allclose(a, c, rtol=1e-3) for c in (255.0, 1 / 255))
+    yield Cause(
+        "normalise-mean" if moved and not by_255 else "normalise-scale",
+        f"the port's batch is the reference's {_numbers(a, b, moved)}: the two normalise differently"
+        + (", bytes divided by 255 once more on one side" if by_255 else ""),
+        f"port = {_short(a)} · reference + {_short(b)}"
+        f"{'' if axis is None else f' per entry of axis {axis}'} ({percent(left)} of the "
+        "difference left)",
+        round(0.95 - 0.5 * left, 3),
+    )
+
+
+def _channel_axes(dimensions: int) -> tuple[int | None, ...]:
+    if dimensions >= 3:
+        return None, 1, dimensions - 1
+    return (None, 1) if dimensions == 2 else (None,)
 
 
 def _line(raw: Sides, axis: int | None) -> tuple[Floats, Floats]:
@@ -145,7 +156,7 @@ def _order(raw: Sides, gap: float) -> Iterator[Cause]:
         return
 
 
-def _matched(raw: Sides, axis: int) -> np.ndarray | None:  # type: ignore[type-arg]
+def _matched(raw: Sides, axis: int) -> NDArray[np.intp] | None:
     """For each entry of the port's the reference's that is nearest, None unless each is taken once."""
     length = raw.port.shape[axis]
     if not 2 <= length <= 2048:

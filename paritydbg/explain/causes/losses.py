@@ -35,27 +35,50 @@ def loss_causes(finding: Finding, context: Context) -> Iterable[Cause]:
 
 
 def _recognised(mine: float, yours: float, context: Context, step: int) -> Iterator[Cause]:
+    tries = list(_tries(context, step))
     gap = abs(yours - mine)
-    best: tuple[int, LossForm, LossForm, str] | None = None
-    for words, forms in _tries(context, step):
-        ours = _fitting(forms[0], mine, gap)
-        theirs = _fitting(forms[1], yours, gap)
-        for one in ours:
-            for other in theirs:
-                steps = _distance(one, other)
-                effort = one.simplicity + other.simplicity + 2 * steps
-                if best is None or effort < best[0]:
-                    best = effort, one, other, words
-    if best is None:
+    found = [
+        (one, other, words)
+        for words, forms in tries
+        for one in _fitting(forms[0], mine, gap)
+        for other in _fitting(forms[1], yours, gap)
+    ]
+    if not found:
+        found = list(_in_sums(tries, mine, yours))
+    if not found:
         return
-    _, one, other, words = best
+    one, other, words = min(
+        found, key=lambda f: f[0].simplicity + f[1].simplicity + 2 * _distance(f[0], f[1])
+    )
     yield Cause(
         _slug(one, other),
         f"the reference's loss is {one.words}; the port's is {other.words}",
-        f"recomputed in float64 from {words}: {one.value:.7g} for the reference's {mine:.7g}, "
-        f"{other.value:.7g} for the port's {yours:.7g}",
+        f"recomputed in float64 from {words}: {one.value:.7g} for the reference, {other.value:.7g} "
+        f"for the port, whose losses are {mine:.7g} and {yours:.7g}",
         0.93 if _distance(one, other) == 1 else 0.85,
     )
+
+
+def _in_sums(
+    tries: list[tuple[str, tuple[list[LossForm], list[LossForm]]]], mine: float, yours: float
+) -> Iterator[tuple[LossForm, LossForm, str]]:
+    """The loss as a sum of two, of which one is the usual one and the same on both sides."""
+    gap = abs(yours - mine)
+    for words, forms in tries:
+        for other_words, others in tries:
+            if other_words == words:
+                continue
+            for rest, port_rest in zip(*(_usual(side) for side in others), strict=False):
+                if rest.words != port_rest.words:
+                    continue
+                for one in _fitting(forms[0], mine - rest.value, gap):
+                    for other in _fitting(forms[1], yours - port_rest.value, gap):
+                        if _distance(one, other) == 1:
+                            yield one, other, f"{words}, beside {rest.words} of {other_words}"
+
+
+def _usual(forms: list[LossForm]) -> list[LossForm]:
+    return [form for form in forms if form.simplicity == 0 and form.settings["reduction"] == "mean"]
 
 
 def _fitting(forms: list[LossForm], wanted: float, gap: float) -> list[LossForm]:

@@ -13,7 +13,7 @@ from paritydbg.explain.context import Context, Floats
 from paritydbg.model.finding import Cause, Finding
 from paritydbg.model.record import LayerRecord
 
-_EPSILONS = (1e-5, 1e-6, 1e-7, 1e-12, 1e-3, 1e-8, 1.1920928955078125e-07, 0.0)
+_EPSILONS = (1e-5, 1e-6, 1e-7, 0.0, 1e-12, 1e-3, 1e-8, 1.1920928955078125e-07)
 _GROUPS = (32, 16, 8, 4, 2, 1)
 _EPS_NAMES = ("eps", "epsilon", "variance_epsilon", "layer_norm_eps", "norm_eps")
 _EPS_SLUGS = {

@@ -26,6 +26,24 @@ def rate_causes(context: Context, step: int) -> Iterable[Cause]:
     yield from _shifted(mine, yours, shown) or (_other(mine, yours, here, shown),)
 
 
+def implied_rate(ratio: float, context: Context, step: int) -> Iterable[Cause]:
+    """A schedule that is off, where the port's rate is known only by the ratio of the two changes."""
+    here = learning_rates(context, step)[0][:1]
+    for shift in (1, -1, 2, -2):
+        there = learning_rates(context, step + shift)[0][:1]
+        if not here or not there or not here[0] or _close(here[0], there[0]):
+            continue
+        if math.isclose(ratio, there[0] / here[0], rel_tol=5e-3):
+            yield Cause(
+                "lr-schedule-off-by-one",
+                f"the port moves as with the reference's learning rate of step {step + shift}",
+                f"the port's changes are {ratio:.5g} times the reference's, whose rates are "
+                f"{here[0]:.6g} in step {step} and {there[0]:.6g} in step {step + shift}",
+                0.85,
+            )
+            return
+
+
 def _shifted(mine: list[float], yours: list[float], shown: str) -> tuple[Cause, ...]:
     """One schedule is the other, a step or two later."""
     if len(mine) < 2 or len({round(rate, 12) for rate in mine + yours}) < 2:

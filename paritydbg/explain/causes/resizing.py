@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paritydbg.explain.causes.forms import Form, Recognised, Weights, recognise
 from paritydbg.explain.causes.site import Site
@@ -127,7 +128,7 @@ def _half_up(at: Floats) -> Floats:
     return np.asarray(np.floor(at + 0.5))
 
 
-def _rows(length: int, count: int, parts: Iterable[tuple[np.ndarray, Floats]]) -> Floats:  # type: ignore[type-arg]
+def _rows(length: int, count: int, parts: Iterable[tuple[NDArray[np.intp], Floats]]) -> Floats:
     """A matrix with the given weights at the given columns; columns beyond the edge count as the edge."""
     found = np.zeros((count, length))
     for columns, weights in parts:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paritydbg.explain.causes.forms import percent
 from paritydbg.explain.causes.site import Site
@@ -104,10 +105,9 @@ def _table(values: Floats, gap: float, limit: float) -> _Rotation | None:
         return None
     width = table.shape[1]
     half = width // 2
-    for layout, first in (
-        ("halves", np.arange(half)),
-        ("pairs", np.arange(0, width, 2)),
-    ):
+    layouts: tuple[Layout, ...] = ("halves", "pairs")
+    for layout in layouts:
+        first = np.arange(half) if layout == "halves" else np.arange(0, width, 2)
         other = first + half if layout == "halves" else first + 1
         if not np.allclose(table[:, first], table[:, other], atol=1e-6):
             continue
@@ -145,7 +145,8 @@ def _widths(shape: tuple[int, ...]) -> list[int]:
 
 def _fitted(x: Floats, y: Floats, width: int, gap: float, limit: float) -> _Rotation | None:
     """The rotation by angles position · frequency that leads from x to y."""
-    for layout in ("halves", "pairs"):
+    layouts: tuple[Layout, ...] = ("halves", "pairs")
+    for layout in layouts:
         before, after = _complex(x, width, layout), _complex(y, width, layout)
         length = before.shape[-2]
         if length < 3:
@@ -164,7 +165,7 @@ def _fitted(x: Floats, y: Floats, width: int, gap: float, limit: float) -> _Rota
     return None
 
 
-def _complex(x: Floats, width: int, layout: str) -> np.ndarray:  # type: ignore[type-arg]
+def _complex(x: Floats, width: int, layout: str) -> NDArray[np.complex128]:
     """Pairs as complex numbers, axes (…, position, pair); heads of a (batch, position, all) in front."""
     if x.ndim == 3:
         batch, length, whole = x.shape

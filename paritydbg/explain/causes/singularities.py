@@ -25,8 +25,21 @@ def singularity_causes(finding: Finding, context: Context, sides: Sides) -> Iter
         return
     for words, value in _forward_values(finding, context):
         if value.shape == wrong.shape:
-            yield from _by_value(wrong, value, words, side)
-            return
+            found = tuple(_by_value(wrong, value, words, side))
+            yield from found
+            if found:
+                return
+    other = sides.reference if side == "port" else sides.port
+    if not other[wrong].any():
+        yield Cause(
+            "where-after-log-nan-gradient",
+            f"the {side} masks the result of a log, root or division after taking it: where() passes "
+            "a zero gradient on, and zero times infinity is NaN; mask the argument instead",
+            f"{int(wrong.sum())} elements are not finite, and at every one of them the other side's "
+            "gradient is exactly 0",
+            0.8,
+        )
+        return
     if finding.evidence is not None and finding.evidence.pair.first.key.role is Role.GRAD:
         yield from _of_parameter(finding, context, side)
 

@@ -44,7 +44,8 @@ class Site:
     Attributes:
         words: what differs, for the evidence.
         reference, port: both sides' values in the port's layout.
-        gap: ‖port - reference‖ over the elements that are finite on both.
+        gap: ‖port - reference‖ over the elements that are finite on both; 0 where the rest alone
+            differs.
         limit: the share of the gap that a hypothesis may leave.
         sources: what it may have been made from.
     """
@@ -82,7 +83,7 @@ def site_of(finding: Finding, context: Context) -> Site | None:
     if sides is None:
         return None
     gap = gap_of(sides)
-    if not gap:
+    if not gap and evidence.verdict is not Verdict.NONFINITE:
         return None
     allowed = evidence.allowance.l2 if evidence.allowance is not None else 0.0
     key = evidence.pair.first.key
@@ -93,7 +94,7 @@ def site_of(finding: Finding, context: Context) -> Site | None:
         port=sides.port,
         gap=gap,
         # Rounding of the values themselves cannot be explained away.
-        limit=max(LEFT, min(0.4, 0.5 * allowed / gap)),
+        limit=max(LEFT, min(0.4, 0.5 * allowed / gap)) if gap else LEFT,
         sources=tuple(_sources(evidence.pair, context)),
     )
 

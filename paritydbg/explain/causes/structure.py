@@ -112,14 +112,19 @@ def _lone(name: str, finding: Finding, context: Context) -> Iterator[Cause]:
             0.93,
         )
     else:
-        held = port_layer is not None and port_layer.attribute(name.rpartition(".")[2]) is not None
-        yield Cause(
-            "parameter-became-constant" if held else "parameter-not-registered",
-            "the port's layer holds it as a plain tensor or not at all: wrap it in "
-            "mindspore.Parameter and assign it to an attribute of the cell",
-            f"{name} has no partner in {port_layer.name if port_layer else 'the port'}",
-            0.7,
-        )
+        # Parameters in a plain list or dict are not found by the cell; a single one is a constant.
+        listed = any(part.isdigit() for part in name.split(".")[-2:])
+        slugs = ("parameter-not-registered", "parameter-became-constant")
+        for slug, sure in zip(slugs if listed else slugs[::-1], (0.75, 0.4), strict=True):
+            yield Cause(
+                slug,
+                "the port's layer holds it as a plain tensor: make it a mindspore.Parameter"
+                if slug == "parameter-became-constant"
+                else "the port's layer keeps it where the cell does not find it: use ParameterTuple, "
+                "or an attribute of the cell",
+                f"{name} has no partner in {(port_layer.name if port_layer else '') or 'the net'}",
+                sure,
+            )
 
 
 def _partners(name: str, context: Context) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paritydbg.explain.context import Context, Floats, Sides
 from paritydbg.model.event import Phase, Role
@@ -94,7 +95,7 @@ def _values(name: str, role: Role, phase: Phase, step: int, context: Context) ->
     return context.sides(context.pair(name, role, step, phase))
 
 
-def _chosen(before: Sides, after: Sides) -> np.ndarray:  # type: ignore[type-arg]
+def _chosen(before: Sides, after: Sides) -> NDArray[np.intp]:
     size = after.port.size
     if size <= _ENOUGH:
         return np.arange(size)
@@ -105,10 +106,8 @@ def _chosen(before: Sides, after: Sides) -> np.ndarray:  # type: ignore[type-arg
 
 
 def rounding(trajectory: Trajectory) -> float:
-    """What float32 values before and after a step make of their difference."""
-    last = trajectory.before[-1]
-    size = float(np.linalg.norm(last.reference)) + float(np.linalg.norm(last.port))
-    return 2.0**-24 * size
+    """What the port's float32 values after a step add to their difference to those before it."""
+    return 2.0**-24 * float(np.linalg.norm(trajectory.before[-1].port))
 
 
 def learning_rates(context: Context, step: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

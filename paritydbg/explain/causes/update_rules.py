@@ -52,38 +52,39 @@ class Rule:
     centered: bool = False
 
 
-def rule_of(record: OptimizerRecord, group: int) -> Rule | None:
-    """The rule that an optimizer of either framework was told to follow, by the names it has."""
+def rule_of(record: OptimizerRecord, group: int, unless_told: Rule | None = None) -> Rule | None:
+    """The rule that an optimizer of either framework was told to follow; None for an unknown kind.
+
+    Args:
+        unless_told: gives the numbers that the record does not hold.
+    """
     name = record.type.lower()
     told = hyper_parameters(record, group)
-    lr = _number(told.get("lr"), 0.0)
-    decay = _number(told.get("weight_decay"), 0.0)
+    kind: Kind
     if "adam" in name and "max" not in name and "delta" not in name:
-        first, second = _betas(told.get("betas"))
-        decoupled = name in ("adamw", "adamweightdecay", "fusedadamw")
-        return Rule(
-            "adam", lr, decay, _number(told.get("eps"), 1e-8), (first, second), decoupled=decoupled
-        )
-    if "rmsprop" in name:
-        return Rule(
-            "rmsprop",
-            lr,
-            decay,
-            _number(told.get("eps"), 1e-8),
-            (0.0, _number(told.get("alpha"), 0.99)),
-            momentum=_number(told.get("momentum"), 0.0),
-            centered=_truth(told.get("centered")),
-        )
-    if name in ("sgd", "momentum"):
-        return Rule(
-            "sgd",
-            lr,
-            decay,
-            momentum=_number(told.get("momentum"), 0.0),
-            dampening=_number(told.get("dampening"), 0.0),
-            nesterov=_truth(told.get("nesterov")),
-        )
-    return None
+        kind = "adam"
+    elif "rmsprop" in name:
+        kind = "rmsprop"
+    elif name in ("sgd", "momentum"):
+        kind = "sgd"
+    else:
+        return None
+    other = unless_told if unless_told is not None and unless_told.kind == kind else Rule(kind, 0.0)
+    betas = _betas(told.get("betas"), other.betas)
+    if kind == "rmsprop":
+        betas = (0.0, _number(told.get("alpha"), other.betas[1] if unless_told else 0.99))
+    return Rule(
+        kind,
+        _number(told.get("lr"), other.lr),
+        _number(told.get("weight_decay"), other.weight_decay),
+        _number(told.get("eps"), other.eps),
+        betas,
+        momentum=_number(told.get("momentum"), other.momentum),
+        dampening=_number(told.get("dampening"), other.dampening),
+        nesterov=_truth(told.get("nesterov"), other.nesterov),
+        decoupled=name in ("adamw", "adamweightdecay", "fusedadamw"),
+        centered=_truth(told.get("centered"), other.centered),
+    )
 
 
 def change(rule: Rule, values: Sequence[Floats], gradients: Sequence[Floats], lr: float) -> Floats:
@@ -177,14 +178,14 @@ def _number(spelled: Spelled | None, default: float) -> float:
     return float(value) if isinstance(value, (int, float)) else default
 
 
-def _truth(spelled: Spelled | None) -> bool:
-    return bool(spelled.value) if spelled is not None else False
+def _truth(spelled: Spelled | None, default: bool) -> bool:
+    return bool(spelled.value) if spelled is not None else default
 
 
-def _betas(spelled: Spelled | None) -> tuple[float, float]:
+def _betas(spelled: Spelled | None, default: tuple[float, float]) -> tuple[float, float]:
     value = spelled.value if spelled is not None else None
     if isinstance(value, tuple) and len(value) == 2:
         one, two = value
         if isinstance(one, (int, float)) and isinstance(two, (int, float)):
             return float(one), float(two)
-    return 0.9, 0.999
+    return default

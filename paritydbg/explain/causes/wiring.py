@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paritydbg.explain.causes.forms import Form, Weights, percent, recognise
+from paritydbg.explain.causes.orders import order_causes
 from paritydbg.explain.causes.site import Site, Source
 from paritydbg.explain.context import Context, Floats
+from paritydbg.model.event import Role
 from paritydbg.model.finding import Cause, Finding
 
 Index = NDArray[np.intp]
@@ -20,9 +23,9 @@ Index = NDArray[np.intp]
 def wiring_causes(finding: Finding, context: Context, site: Site) -> Iterable[Cause]:
     """A factor, an addition that one side lacks, or the same entries in another order."""
     found = [
-        *_order(site),
+        *order_causes(site, context),
         *_layout(site),
-        *_addition(site),
+        *_addition(finding, context, site),
         *_factor(finding, context, site),
     ]
     yield from found
@@ -78,7 +81,7 @@ def _named(shape: Iterable[int]) -> Iterator[tuple[float, str]]:
             yield 1 / math.sqrt(number), f"1/√{number}"
 
 
-def _addition(site: Site) -> Iterable[Cause]:
+def _addition(finding: Finding, context: Context, site: Site) -> Iterable[Cause]:
     """One side adds a tensor that both had at hand, the other does not."""
     for source in site.sources:
         if source.port.shape != site.port.shape:
@@ -89,6 +92,14 @@ def _addition(site: Site) -> Iterable[Cause]:
         ):
             left = site.left_of_port(site.reference + sign * source.reference)
             if left <= site.limit:
+                if sign < 0 and _added_later(finding, context, source):
+                    yield Cause(
+                        "residual-before-norm",
+                        f"the reference adds {source.words} before this norm, the port after it",
+                        f"the norm's output plus {source.words} is what goes on in the port",
+                        0.96,
+                    )
+                    return
                 yield Cause(
                     "residual-missing" if sign < 0 else "residual-added",
                     words,
@@ -99,88 +110,36 @@ def _addition(site: Site) -> Iterable[Cause]:
                 return
 
 
-def _order(site: Site) -> Iterable[Cause]:
-    """The reference's entries along one axis in another order."""
-    shape = site.port.shape
-    for axis in reversed(range(len(shape))):
-        length = shape[axis]
-        if length < 2 or length > 1 << 16 or not _same_entries(site, axis):
-            continue
-        for slug, words, index in _orders(site, axis):
-            left = site.left_of_port(np.take(site.reference, index, axis=axis))
-            if left <= site.limit:
-                yield Cause(
-                    slug,
-                    f"the port holds the reference's entries along axis {axis} in another order: "
-                    f"{words}",
-                    f"the reference's values, reordered, give the port's "
-                    f"({percent(left)} of the difference left)",
-                    round(0.94 - 0.5 * left, 3),
-                )
-                return
-
-
-def _same_entries(site: Site, axis: int) -> bool:
-    """Whether sums along the other axes are the same numbers in any order."""
-    others = tuple(a for a in range(site.port.ndim) if a != axis)
-    mine = np.sort(np.abs(site.reference).sum(axis=others))
-    yours = np.sort(np.abs(site.port).sum(axis=others))
-    if not (np.isfinite(mine).all() and np.isfinite(yours).all()):
+def _added_later(finding: Finding, context: Context, source: Source) -> bool:
+    """Whether the port adds the tensor to the output of the layer that the finding's input leads to."""
+    evidence = finding.evidence
+    if evidence is None or evidence.pair.first.key.role is not Role.INPUT:
         return False
-    return float(np.linalg.norm(mine - yours)) <= 1e-3 * float(np.linalg.norm(mine))
-
-
-def _orders(site: Site, axis: int) -> Iterator[tuple[str, str, Index]]:
-    length = site.port.shape[axis]
-    plain = np.arange(length)
-    is_batch = axis == 0 and site.port.ndim > 1
-    yield (
-        "sample-order" if is_batch else "channel-order",
-        "reversed",
-        plain[::-1],
-    )
-    for source in site.sources:
-        inner = source.reference.shape[1:]
-        if len(inner) > 1 and math.prod(inner) == length and axis == site.port.ndim - 1:
-            numbers = plain.reshape(inner)
-            for order in permutations(range(len(inner))):
-                if order != tuple(sorted(order)):
-                    words = f"{inner} flattened in the order of axes {order}"
-                    yield "flatten-order", words, numbers.transpose(order).reshape(-1)
-                    undone = np.argsort(numbers.transpose(order).reshape(-1))
-                    yield "flatten-order", f"undone {words}", undone
-    for cut in _rotations(site, axis):
-        yield "concat-order", f"the first {cut} come last", np.roll(plain, -cut)
-    for groups in range(2, length):
-        if length % groups == 0:
-            index = plain.reshape(groups, -1).T.reshape(-1)
-            words = f"{groups} groups of {length // groups} interleaved"
-            yield "channel-shuffle-order", words, index
-    matched = _matched(site, axis)
-    if matched is not None:
-        yield "sample-order" if is_batch else "entry-order", "no simple rule", matched
-
-
-def _rotations(site: Site, axis: int) -> Iterator[int]:
-    """Cuts after which exchanging both parts brings the sums of the entries into line."""
-    others = tuple(a for a in range(site.port.ndim) if a != axis)
-    mine, yours = site.reference.sum(axis=others), site.port.sum(axis=others)
-    limit = 1e-2 * float(np.linalg.norm(mine))
-    for cut in range(1, min(len(mine), 4097)):
-        if float(np.linalg.norm(np.roll(mine, -cut) - yours)) <= limit:
-            yield cut
-
-
-def _matched(site: Site, axis: int) -> Index | None:
-    """For each of the port's entries the reference's nearest, None unless each is taken once."""
-    mine = np.moveaxis(site.reference, axis, 0).reshape(site.port.shape[axis], -1)
-    yours = np.moveaxis(site.port, axis, 0).reshape(site.port.shape[axis], -1)
-    if mine.shape[0] > 1024:
-        return None
-    probes = np.random.default_rng(0).standard_normal((mine.shape[1], 4))
-    left, right = mine @ probes, yours @ probes
-    nearest = np.argmin(((right[:, None, :] - left[None, :, :]) ** 2).sum(axis=-1), axis=1)
-    return nearest if len(set(nearest.tolist())) == len(nearest) else None
+    key = evidence.pair.port[0].key
+    outputs = [
+        event
+        for event in context.port.events
+        if event.key == replace(key, role=Role.OUTPUT, slot=event.key.slot)
+    ]
+    if not outputs or outputs[0].shape != source.port.shape:
+        return False
+    made = context.port_event(outputs[0])
+    if made is None:
+        return False
+    wanted = made + source.port
+    later = [
+        event
+        for event in context.port.events
+        if event.key.role in (Role.INPUT, Role.OUTPUT)
+        and event.order > outputs[0].order
+        and event.shape == outputs[0].shape
+    ]
+    size = float(np.linalg.norm(source.port))
+    for event in later[:6]:
+        value = context.port_event(event)
+        if value is not None and float(np.linalg.norm(value - wanted)) <= 0.01 * size:
+            return True
+    return False
 
 
 def _layout(site: Site) -> Iterable[Cause]:
