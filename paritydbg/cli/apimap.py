@@ -104,16 +104,16 @@ def _print_conventions(entry: ApiEntry, console: Console) -> None:
 
     if not entry.conventions:
         return
-    table = Table(box=None, header_style="bold", pad_edge=False, title="Conversions")
-    table.title_justify = "left"
+    console.print(Text("Conversions", style="bold"))
+    table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("torch", "MindSpore", "write", "affects", "error without", "with"):
         table.add_column(name, overflow="fold")
     for convention in entry.conventions:
         table.add_row(
-            Text(f"{convention.torch_parameter}={convention.torch_default}"),
+            Text(_setting(convention.torch_parameter, convention.torch_default)),
             Text(
                 f"{convention.mindspore_api.removeprefix('mindspore.')} "
-                f"{convention.mindspore_parameter}={convention.mindspore_default}"
+                + _setting(convention.mindspore_parameter, convention.mindspore_default)
             ),
             Text(convention.conversion),
             Text(convention.affects),
@@ -121,3 +121,8 @@ def _print_conventions(entry: ApiEntry, console: Console) -> None:
             Text(convention.after if convention.verified else ""),
         )
     console.print(table)
+
+
+def _setting(name: str, default: str) -> str:
+    """``eps=1e-05``; the name alone where it tells the value or there is no default."""
+    return name if "=" in name or default in ("", "-") else f"{name}={default}"

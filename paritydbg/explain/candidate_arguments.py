@@ -226,20 +226,6 @@ def _loss(*names: str) -> Builder:
     return lambda record, _axes: _named(record, {name: name for name in names})
 
 
-def mint_arguments(name: str, record: LayerRecord) -> Arguments | None:
-    """mint layers take torch's own arguments."""
-    if name in ("GELU", "Softmax", "LogSoftmax", "SiLU", "Mish", "ReLU", "Sigmoid", "Tanh"):
-        return _named(record, {n: n for n in ("approximate", "dim")})
-    if name == "Linear":
-        found = _positional(record, "in_features", "out_features")
-        return found if found is None or _has(record, "bias") else [*found, ("bias", "False")]
-    if name == "GroupNorm":
-        return _group_norm(record)
-    if name == "Flatten":
-        return _flatten(record)
-    return None
-
-
 BUILDERS: dict[str, Builder] = {
     "Dense": _dense,
     **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d"), _convolution),

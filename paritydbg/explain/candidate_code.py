@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paritydbg.explain.candidate_arguments import BUILDERS, mint_arguments, shown
+from paritydbg.explain.candidate_arguments import BUILDERS, shown
+from paritydbg.explain.mint_arguments import mint_arguments
 from paritydbg.model.record import Attribute, LayerRecord
 
 _TORCH_NAMES = (

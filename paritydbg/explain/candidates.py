@@ -75,7 +75,7 @@ def candidates(
             differs=_differs(entry, alternative),
             exists=asked(alternative.api),
             runs_here=_runs(alternative) if on_cpu else None,
-            note=_note(entry, alternative, on_cpu),
+            note=_note(alternative),
         )
         for entry, alternative, code in found
     )
@@ -123,7 +123,8 @@ def _input_axes(layer: LayerRecord, finding: Finding, context: Context) -> int |
 def _usable(entry: ApiEntry, on_cpu: bool) -> Iterable[Alternative]:
     """Alternatives that may be proposed, layers before functions among equals."""
     usable = [a for a in entry.alternatives if not (on_cpu and a.ran in ("no-kernel", "differs"))]
-    matching = [a for a in usable if a.ran == "matches"]
+    # What was tried on the CPU says nothing of other devices.
+    matching = [a for a in usable if a.ran == "matches"] if on_cpu else usable
     return sorted(matching or usable, key=lambda a: (".nn." not in a.api, ".mint." in a.api))
 
 
@@ -161,12 +162,13 @@ def _runs(alternative: Alternative) -> bool | None:
     return {"matches": True, "no-kernel": False}.get(alternative.ran)
 
 
-def _note(entry: ApiEntry, alternative: Alternative, on_cpu: bool) -> str:
+def _note(alternative: Alternative) -> str:
     if alternative.ran == "matches":
         return "gave torch's values on CPU when the mapping table was made"
     if alternative.problem:
         return f"differs on CPU: {alternative.problem}"
-    return "" if on_cpu else "not tried on this device"
+    no_kernel = alternative.ran == "no-kernel"
+    return "has no kernel on CPU; not tried on this device" if no_kernel else ""
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from paritydbg.model.comparison import Comparison, Verdict
@@ -51,6 +51,7 @@ class Told:
         flow: what went into what.
         one_sided: gradients that only one side has.
         reference: for the values of single tensors.
+        reordered: whether a pair holds the same values in another order.
     """
 
     judged: tuple[Judged, ...]
@@ -58,6 +59,14 @@ class Told:
     flow: Flow
     one_sided: OneSided
     reference: EventSource
+    reordered: Callable[[Comparison], bool]
+
+    def agrees(self, event: Event) -> bool:
+        """Whether an event was compared and is the same on both sides as far as it matters."""
+        for one in self.judged:
+            if one.event == event and one.comparison is not None:
+                return _agrees(one.comparison, MATTERS)
+        return False
 
 
 def gather(
@@ -75,7 +84,8 @@ def gather(
     ]
     layers = {pair.reference: pair.port for pair in alignment.layers}
     found = list(structure)
-    found += _weights(origins)
+    if not _reparametrised(origins, told):
+        found += _weights(origins)
     found += [_extra(event, name, layers) for event, name in told.one_sided.extra]
     found += update_findings(origins, told.judged, told.updates)
     found += _statistics(origins)
@@ -113,7 +123,7 @@ def _finding(
     one: Judged, told: Told, differences: Differences, layers: Mapping[str, str]
 ) -> Finding:
     event, comparison = one.event, one.comparison
-    stage, place = stage_of(event, told.flow), place_of(one, told.flow, told.reference)
+    stage, place = stage_of(event, told.flow), place_of(one, told.flow, told.reference, told.agrees)
     attributes: tuple[AttributeDifference, ...] = ()
     if event.key.role in (Role.OUTPUT, Role.GRAD_INPUT):
         attributes = differences.get(event.key.name, ())
@@ -131,7 +141,24 @@ def _finding(
         evidence=comparison,
         inputs_agree=agree if event.key.role in _FED else None,
         attributes=attributes,
+        also=_alike(event.key.name, attributes, differences),
     )
+
+
+def _alike(
+    layer: str, attributes: tuple[AttributeDifference, ...], differences: Differences
+) -> tuple[str, ...]:
+    """Other layers that were told differently in just the same way."""
+    if not attributes:
+        return ()
+    told = _told(attributes)
+    return tuple(
+        name for name, of_layer in differences.items() if name != layer and _told(of_layer) == told
+    )
+
+
+def _told(attributes: Iterable[AttributeDifference]) -> set[tuple[str, str, str]]:
+    return {(d.name, str(d.reference), str(d.port)) for d in attributes}
 
 
 _FED = (Role.OUTPUT, Role.GRAD_INPUT, Role.GRAD, Role.LOSS, Role.INPUT, Role.GRAD_OUTPUT)
@@ -173,12 +200,7 @@ def _port_place(one: Judged, place: str, layers: Mapping[str, str]) -> str:
 
 def _weights(origins: Iterable[Judged]) -> list[Finding]:
     """Values that differ before the first step: one finding for all of them."""
-    found = [
-        one
-        for one in origins
-        if one.event.key.role in (Role.PARAMETER, Role.BUFFER)
-        and one.event.key.phase is Phase.FORWARD
-    ]
+    found = _initial(origins)
     if not found:
         return []
     names = tuple(dict.fromkeys(one.event.key.name for one in found))
@@ -199,6 +221,38 @@ def _weights(origins: Iterable[Judged]) -> list[Finding]:
             static=True,
             also=names[1:],
         )
+    ]
+
+
+def _reparametrised(origins: Sequence[Judged], told: Told) -> bool:
+    """Whether weights that differ hold the same values in another order, and the net gives the same.
+
+    Hidden channels in another order are another way to write the same net.
+    """
+    found = _initial(origins)
+    if any(one.event.key.role is Role.BUFFER for one in found):
+        return False
+    if not all(one.comparison is not None and told.reordered(one.comparison) for one in found):
+        return False
+    ends = [
+        one.comparison
+        for one in told.judged
+        if one.comparison is not None
+        and (
+            one.event.key.role is Role.LOSS
+            or (one.event.key.role is Role.OUTPUT and one.event.key.name == "")
+        )
+    ]
+    return bool(ends) and all(_agrees(end, MATTERS) for end in ends)
+
+
+def _initial(origins: Iterable[Judged]) -> list[Judged]:
+    """Origins among values from before the first step."""
+    return [
+        one
+        for one in origins
+        if one.event.key.role in (Role.PARAMETER, Role.BUFFER)
+        and one.event.key.phase is Phase.FORWARD
     ]
 
 
@@ -332,10 +386,7 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
 def _same(first: Finding, later: Finding) -> bool:
     if first.place == later.place and first.stage is later.stage:
         return True
-    told = [
-        {(d.name, str(d.reference), str(d.port)) for d in finding.attributes}
-        for finding in (first, later)
-    ]
+    told = _told(first.attributes), _told(later.attributes)
     return first.stage is later.stage and bool(told[0]) and told[0] == told[1]
 
 

@@ -60,6 +60,8 @@ class Judge:
         self._flow = flow
         self._noise = noise
         self._carried: dict[Event, float] = {}
+        # Metrics of the pair that is being judged.
+        self._prior: dict[Event, Metrics] = {}
         self.judged: dict[Event, Judged] = {}
 
     def compared(self, comparison: Comparison) -> Judged:
@@ -75,6 +77,7 @@ class Judge:
             return self._note(
                 Judged(event, replace(comparison, verdict=verdict), inherited, origin), _LOST
             )
+        self._prior[event] = metrics
         allowance = self._allowance(event, comparison, metrics, sources, inherited)
         score = _score(metrics.difference_l2, allowance.l2)
         verdict = self._verdict(comparison, metrics, allowance)
@@ -170,19 +173,19 @@ class Judge:
         if role is Role.GRAD:
             return self._gradient_terms(event)
         if role is Role.LOSS:
-            return self._loss_terms(sources)
+            return self._loss_terms(event, sources)
         if role is Role.BUFFER:
             return self._statistics_terms(event, sources)
         # Glue and element-wise layers: what is added up may cancel, and differences pass as they are.
+        # Values and gradients are of different sizes altogether.
         size = inherited = 0.0
         for source in sources:
             metrics = self._metrics(source)
-            if metrics is not None and source.shape == event.shape:
+            of_kind = source.shape == event.shape and source.key.phase is event.key.phase
+            if metrics is not None and of_kind:
                 size = max(size, metrics.reference_l2)
                 inherited = max(inherited, GAIN * metrics.difference_l2)
-        if event.key.phase is Phase.BACKWARD:
-            return _Terms(0.0, inherited)
-        return _Terms(size, inherited)
+        return _Terms(size if event.key.phase is Phase.FORWARD else 0.0, inherited)
 
     def _gradient_terms(self, event: Event) -> _Terms:
         """A parameter's gradient sums products over samples: its terms are bounded by ‖g‖·‖x‖.
@@ -217,14 +220,22 @@ class Judge:
                 change += metrics.difference_l2**2
         return math.sqrt(total), math.sqrt(change)
 
-    def _loss_terms(self, sources: tuple[Event, ...]) -> _Terms:
-        """A loss moves at most about as far as the worst of what it is made from."""
+    def _loss_terms(self, event: Event, sources: tuple[Event, ...]) -> _Terms:
+        """A loss moves at most about as far as the worst of what it is made from.
+
+        A loss much smaller than what it is made from comes of cancelling; one that was scaled down
+        does not, so that no more than a thousandfold of the relative difference is granted.
+        """
         inherited = 0.0
         for source in sources:
             metrics = self._metrics(source)
             if metrics is not None and source.key.role is Role.OUTPUT:
-                inherited = max(inherited, metrics.max_abs)
+                most = 1e3 * metrics.relative_l2 * self._size(event)
+                inherited = max(inherited, min(metrics.max_abs, most))
         return _Terms(0.0, inherited)
+
+    def _size(self, event: Event) -> float:
+        return self._prior[event].reference_l2 if event in self._prior else 0.0
 
     def _statistics_terms(self, event: Event, sources: tuple[Event, ...]) -> _Terms:
         """A mean over a batch cancels: its terms have the input's root mean square."""

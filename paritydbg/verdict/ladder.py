@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from paritydbg.measure.noise import ModelledNoise, Noise
 from paritydbg.model.comparison import Comparison, Verdict
 from paritydbg.model.event import Event, Phase, Role
@@ -14,6 +16,7 @@ from paritydbg.model.pair import Alignment, LayerPair
 from paritydbg.model.record import LayerRecord
 from paritydbg.model.report import Coverage
 from paritydbg.model.source import EventSource
+from paritydbg.verdict.compare import paired_values
 from paritydbg.verdict.excuses import badly_conditioned, kink_crossed, padding_apart
 from paritydbg.verdict.findings import Told, gather
 from paritydbg.verdict.flow import Flow
@@ -133,7 +136,15 @@ class _Walk:
     def told(self) -> Told:
         """All that the walk told, for gathering."""
         judged = tuple(self.judge.judged.values())
-        return Told(judged, self.updates, self.flow, self.one_sided, self._reference)
+        return Told(
+            judged, self.updates, self.flow, self.one_sided, self._reference, self._reordered
+        )
+
+    def _reordered(self, comparison: Comparison) -> bool:
+        left, right, problem = paired_values(comparison.pair, self._reference, self._port)
+        if problem:
+            return False
+        return np.array_equal(np.sort(left, axis=None), np.sort(right, axis=None))
 
     def confirm(self, differences: dict[str, tuple[AttributeDifference, ...]]) -> None:
         """Make origins of differences that are small, have a reason, and did not come in."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.finding import Stage
 from paritydbg.model.source import EventSource
@@ -37,7 +39,9 @@ def stage_of(event: Event, flow: Flow) -> Stage:
     return _STAGES[key.role]
 
 
-def place_of(judged: Judged, flow: Flow, reference: EventSource) -> str:
+def place_of(
+    judged: Judged, flow: Flow, reference: EventSource, agrees: Callable[[Event], bool]
+) -> str:
     """The place of an origin by the reference's names."""
     event = judged.event
     key = event.key
@@ -48,7 +52,7 @@ def place_of(judged: Judged, flow: Flow, reference: EventSource) -> str:
     if key.role is Role.INPUT:
         return f"before {_innermost(event, flow)}"
     if key.role is Role.GRAD_OUTPUT:
-        user = None if judged.missing else only_user(event, flow, reference)
+        user = None if judged.missing else only_user(event, flow, reference, agrees)
         return user.key.place if user is not None else f"after {key.place}"
     if key.role in (Role.GRAD_APPLIED,):
         return f"step{key.step}:{key.name}"

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from paritydbg.measure.masks import ONE_FACTOR, mask_of
 from paritydbg.model.comparison import Comparison
 from paritydbg.model.event import Role
 from paritydbg.model.source import EventSource
 from paritydbg.verdict.compare import paired_values
 
-# Kept values are all scaled by one factor, to rounding.
-_ONE_FACTOR = 1e-3
 # A drawn share lies this many standard deviations from its expectation at most; masks of
 # whole channels vary more than single elements, so that the factor is the sharper test.
 _DEVIATIONS = 6.0
-
-
-@dataclass(frozen=True)
-class Mask:
-    """What a tensor kept of the one it was made from.
-
-    Attributes:
-        kept: share of elements that are not zero.
-        factor: by which all of those were scaled.
-    """
-
-    kept: float
-    factor: float
 
 
 def drawn_alike(
@@ -60,7 +42,7 @@ def drawn_alike(
         if mine is None or yours is None:
             continue
         values = before[0]
-        if abs(mine.factor - yours.factor) > _ONE_FACTOR * mine.factor:
+        if abs(mine.factor - yours.factor) > ONE_FACTOR * mine.factor:
             return ""
         spread = np.sqrt(2 * mine.kept * (1 - mine.kept) / values.size)
         # A whole channel or row may be one draw: its length is taken as a bound.
@@ -73,20 +55,3 @@ def drawn_alike(
             "masks"
         )
     return ""
-
-
-def mask_of(made: NDArray[Any], source: NDArray[Any]) -> Mask | None:
-    """The mask that leads from one tensor to another, None where none does."""
-    values, source = made.astype(np.float64), source.astype(np.float64)
-    used = np.abs(source) > 1e-12
-    if values.shape != source.shape or not used.any():
-        return None
-    kept = used & (values != 0)
-    share = float(kept.sum() / used.sum())
-    if not 0.0 < share < 1.0:
-        return None
-    ratios = values[kept] / source[kept]
-    factor = float(np.median(ratios))
-    if factor <= 1.0 + _ONE_FACTOR or float(np.abs(ratios - factor).max()) > _ONE_FACTOR * factor:
-        return None
-    return Mask(share, factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ _MOST_BYTES = 1 << 28
 _ROUNDING = 1e-5
 
 
-def only_user(event: Event, flow: Flow, reference: EventSource) -> Event | None:
+def only_user(
+    event: Event, flow: Flow, reference: EventSource, agrees: Callable[[Event], bool]
+) -> Event | None:
     """The input of the one layer that used a call's output, innermost; None if there are several.
 
     The gradient of a tensor is seen where it was made and where it was used: if just one layer used
@@ -26,6 +29,7 @@ def only_user(event: Event, flow: Flow, reference: EventSource) -> Event | None:
 
     Args:
         event: the gradient of the output.
+        agrees: whether an event was compared and is the same on both sides.
     """
     call = flow.call(event)
     if call is None:
@@ -44,7 +48,13 @@ def only_user(event: Event, flow: Flow, reference: EventSource) -> Event | None:
         return None
     if any(_used_by_glue(tensor, call, flow, reference) for tensor in made):
         return None
-    return max(users, key=lambda tensor: len(tensor.key.name))
+    user = max(users, key=lambda tensor: len(tensor.key.name))
+    theirs = flow.call(user)
+    sent = theirs.grad_inputs if theirs is not None else []
+    if any(gradient.key.slot == user.key.slot and agrees(gradient) for gradient in sent):
+        # What the layer sends back is right in the port, and does not arrive: glue lies between.
+        return None
+    return user
 
 
 def _within(name: str, outer: str) -> bool:

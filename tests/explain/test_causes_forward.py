@@ -238,3 +238,19 @@ def test_a_gate_that_goes_through_another_activation_is_found_in_the_product() -
     silu, gelu = ACTIVATIONS["silu-vs-gelu"]
     found = glued({"gate": gate, "up": up}, silu(gate) * up, gelu(gate) * up)
     assert found.causes[0].slug == "silu-vs-gelu"
+
+
+def dropped(rate: float, seed: int = 0) -> Calculation:
+    return lambda x: x * (np.random.default_rng(seed).uniform(size=x.shape) > rate) / (1 - rate)
+
+
+def test_another_share_that_is_kept_is_told_from_another_mask_of_one_rate() -> None:
+    found = explained(X, dropped(0.1), dropped(0.9))
+    assert found.causes[0].slug == "dropout-keep-prob"
+    assert "p=0.1" in found.causes[0].summary
+    assert explained(X, dropped(0.4), dropped(0.4, 1)).causes[0].slug == "seed-differs"
+
+
+def test_dropout_on_one_side_alone_means_the_wrong_mode() -> None:
+    assert explained(X, dropped(0.4), lambda x: x).causes[0].slug == "train-mode-not-set"
+    assert explained(X, lambda x: x, dropped(0.4)).causes[0].slug == "dropout-active-in-eval"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from paritydbg.explain.causes.activations import activation_causes
 from paritydbg.explain.causes.attention import attention_causes
+from paritydbg.explain.causes.dropout import dropout_causes
 from paritydbg.explain.causes.gated import gated_causes
 from paritydbg.explain.causes.indices import index_causes
 from paritydbg.explain.causes.linear import linear_causes
@@ -24,6 +25,7 @@ from paritydbg.model.finding import Cause, Finding, Stage
 
 _GROUPS: tuple[Callable[[Finding, Context, Site], Iterable[Cause]], ...] = (
     index_causes,
+    dropout_causes,
     activation_causes,
     gated_causes,
     norm_causes,
@@ -38,6 +40,9 @@ _GROUPS: tuple[Callable[[Finding, Context, Site], Iterable[Cause]], ...] = (
     wiring_causes,
 )
 
+# From here on no further group is asked.
+_SURE = 0.9
+
 
 def forward_causes(finding: Finding, context: Context) -> Iterable[Cause]:
     """What the values at the place themselves tell."""
@@ -49,4 +54,8 @@ def forward_causes(finding: Finding, context: Context) -> Iterable[Cause]:
         return
     # Without a difference in numbers there is nothing to recalculate, only NaN to explain.
     for group in _GROUPS if site.gap else (mask_causes,):
-        yield from group(finding, context, site)
+        found = tuple(group(finding, context, site))
+        yield from found
+        # What follows is dearer, or reads the same values less precisely.
+        if any(cause.confidence >= _SURE for cause in found):
+            return

@@ -32,11 +32,23 @@ def find_operands(site: Site) -> Found | None:
         chosen = [named["q"], named["k"], named.get("v")]
     else:
         return None
+    if site.port.ndim == 3 and not _may_come_of(chosen, site):
+        return None
     return (
         _operands(chosen, site, kept, of_port=False),
         _operands(chosen, site, kept, of_port=True),
         kept,
     )
+
+
+def _may_come_of(chosen: list[Source | None], site: Site) -> bool:
+    """Whether (batch, length, width) has the queries' length and the width of a context or of scores."""
+    query, key = chosen[0], chosen[1]
+    if query is None or query.port.ndim != 3:
+        return query is not None
+    batch, length, width = query.port.shape
+    widths = {width, width // 3 if key is None else key.port.shape[-2]}
+    return site.port.shape[:2] == (batch, length) and site.port.shape[2] in widths
 
 
 def _named(site: Site, batch: int) -> dict[str, Source]:
