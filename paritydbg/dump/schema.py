@@ -7,6 +7,10 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
 from paritydbg.model.event import EventKey, Phase, Role
 from paritydbg.model.record import (
     Environment,
@@ -26,6 +30,7 @@ LOG = "log"
 # One chunk of the arena is written at once; smaller tensors are gathered until one is full.
 ARENA_CHUNK = 1 << 20
 LOG_CHUNK = 1 << 16
+EMPTY: NDArray[np.uint8] = np.zeros(0, np.uint8)
 
 Record = LayerRecord | ParameterRecord | OptimizerRecord | SkippedRecord | Taken | str
 _KINDS: dict[str, type[Any]] = {
@@ -40,6 +45,16 @@ _WORDS: dict[Phase | Role, str] = {word: word.value for kind in (Phase, Role) fo
 # Names come again and again.
 _quoted = lru_cache(maxsize=1 << 16)(json.dumps)
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def digest(data: NDArray[np.uint8], dtype: str, shape: tuple[int, ...]) -> str:
+    """The digest of a tensor's bytes; equal bytes of another dtype or shape have another one."""
+    return xxhash.xxh3_128_hexdigest(data.data, _seed_of(dtype, shape))
+
+
+@lru_cache(maxsize=1 << 16)
+def _seed_of(dtype: str, shape: tuple[int, ...]) -> int:
+    return xxhash.xxh3_64_intdigest(f"{dtype}{shape}".encode())
 
 
 def record_line(record: Record) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from paritydbg.dump import schema
@@ -83,8 +82,8 @@ class DumpWriter:
         dtype, stored = values.dtype, _name_of(array.dtype)
         size = array.nbytes
         # Not tobytes(): a view costs nothing.
-        data = array.reshape(-1).view(np.uint8) if size else _EMPTY
-        name = xxhash.xxh3_128_hexdigest(data.data, _seed_of(dtype, array.shape))
+        data = array.reshape(-1).view(np.uint8) if size else schema.EMPTY
+        name = schema.digest(data, dtype, array.shape)
         with self._lock:
             at = self._known.get(name)
             if at is None:
@@ -218,15 +217,6 @@ class DumpWriter:
             except DumpError:
                 # The thread that records meets the same error and is the one to report it.
                 return
-
-
-_EMPTY = np.zeros(0, np.uint8)
-
-
-@lru_cache(maxsize=1 << 16)
-def _seed_of(dtype: str, shape: tuple[int, ...]) -> int:
-    """Makes equal bytes of another dtype or shape hash to something else."""
-    return xxhash.xxh3_64_intdigest(f"{dtype}{shape}".encode())
 
 
 @lru_cache
