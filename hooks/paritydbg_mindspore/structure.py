@@ -5,6 +5,7 @@ Names are the user's own: wrappers that training and mixed precision put around 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from paritydbg.model.record import Attribute, Attributes, LayerRecord, Parameter
 from paritydbg_mindspore.values import dtype_name
 
 _LONGEST_TEXT = 200
+_REWRITTEN = re.compile(r"\w+Opt_\d+")
 # Cells that mixed precision puts around the user's, each with the user's cell as `_backbone`.
 _CASTS = frozenset({"_OutputTo32", "_OutputTo16", "_OutputToBF16", "OutputTo16", "OutputTo32"})
 # Parameters that no gradient moves and that the layer itself updates: running statistics.
@@ -42,9 +44,23 @@ def named_layers(nets: Mapping[str, object]) -> Iterator[tuple[str, nn.Cell]]:
 
 def _under(name: str, cell: nn.Cell) -> Iterator[tuple[str, nn.Cell]]:
     yield name, cell
-    for own, child in cell._cells.items():
-        if child is not None:
-            yield from _under(joined(name, own), unwrapped(child))
+    for own, child in children(cell):
+        yield from _under(joined(name, own), unwrapped(child))
+
+
+def children(cell: nn.Cell) -> Iterator[tuple[str, nn.Cell]]:
+    """The cells directly inside, those that are really called.
+
+    Amp level O1 replaces the cells of a sequence in the list that it runs through, and leaves the
+    registered ones as they were.
+    """
+    run = getattr(cell, "cell_list", None)
+    registered = list(cell._cells.items())
+    replaced = isinstance(run, (list, tuple)) and len(run) == len(registered)
+    for number, (name, child) in enumerate(registered):
+        called = run[number] if replaced and isinstance(run, (list, tuple)) else child
+        if isinstance(called, nn.Cell):
+            yield name, called
 
 
 def named_parameters(nets: Mapping[str, object]) -> Iterator[tuple[str, Any, bool]]:
@@ -76,7 +92,7 @@ def layer_records(nets: Mapping[str, object]) -> tuple[LayerRecord, ...]:
                 name=name,
                 type=kind.__name__,
                 api=api_of(kind),
-                leaf=not any(child is not None for child in cell._cells.values()),
+                leaf=next(children(cell), None) is None,
                 training=bool(cell.training),
                 attributes=attributes_of(cell),
                 parameters=tuple(joined(name, key) for key, value in own if value is not None),
@@ -117,8 +133,8 @@ def first_names(nets: Mapping[str, object]) -> dict[int, str]:
 
 
 def user_class(kind: type) -> type:
-    """The user's class behind the subclass that amp level O1 writes (module ``NetOpt_1234``)."""
-    if kind.__module__.startswith(f"{kind.__name__}_") and len(kind.__mro__) > 1:
+    """The user's class behind the subclass that amp level O1 writes (in a module ``NetOpt_1234``)."""
+    if _REWRITTEN.fullmatch(kind.__module__) and len(kind.__mro__) > 1:
         return kind.__mro__[1]
     return kind
 

@@ -101,15 +101,16 @@ class Script:
 
     def loss_found(self, loss: torch.Tensor) -> None:
         """Record the value that a backward pass starts from, unscaled where a scaler scaled it."""
-        loss = self._unscaled.pop(id(loss), loss)
+        given, loss = loss, self._unscaled.pop(id(loss), loss)
         recording = self._launch.recording
         if recording is None or not recording.live or loss.numel() != 1:
             return
         self._new_moment(recording)
         if id(loss) in self._losses:
             return
-        name = "loss" if not self._losses else f"loss.{len(self._losses)}"
-        self._losses.append(id(loss))
+        name = "loss" if not self._losses else f"loss.{len(self._losses) // 2}"
+        # Tensor.backward leads on to torch.autograd.backward with what it was called on.
+        self._losses += [id(loss), id(given)]
         values = values_of(loss)
         if values is not None and recording.wants(Role.LOSS, ""):
             recording.tensor(Phase.FORWARD, Role.LOSS, name, values)

@@ -89,8 +89,10 @@ def norm(array: Array) -> float:
 def _add(sums: _Sums, left: Array, right: Array, start: int, within: Tolerance) -> None:
     a = left.astype(np.float64)
     b = right.astype(np.float64)
-    difference = b - a
-    square = float(difference @ difference)
+    # Inf - Inf is NaN, which is what tells that something is not finite.
+    with np.errstate(invalid="ignore"):
+        difference = b - a
+        square = float(difference @ difference)
     if math.isfinite(square):
         _add_finite(sums, a, b, difference, square, start, within)
         return

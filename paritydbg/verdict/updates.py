@@ -83,7 +83,7 @@ class Updates:
         size = float(np.linalg.norm(new[0].astype(np.float64)))
         carried = float(np.linalg.norm(_minus(new[1], new[0]))) / size if size else 0.0
         if not np.isfinite(change[0]).all() or not np.isfinite(change[1]).all():
-            return self._nonfinite(after, change, moved)
+            return self._nonfinite(after, change, moved, inherited)
         sure, by_epsilon = self._sure(key, change[0].shape)
         mine, yours = change[0][sure], change[1][sure]
         metrics = measure(mine, yours, tolerance("float32"))
@@ -111,10 +111,16 @@ class Updates:
         return Update(done, *moved, min(carried, 1.0))
 
     def _nonfinite(
-        self, after: Comparison, change: tuple[Floats, Floats], moved: tuple[bool, bool]
+        self,
+        after: Comparison,
+        change: tuple[Floats, Floats],
+        moved: tuple[bool, bool],
+        inherited: float,
     ) -> Update:
         both = [not np.isfinite(one).all() for one in change]
         verdict = Verdict.MATCH if all(both) else Verdict.NONFINITE
+        if verdict is Verdict.NONFINITE and inherited >= MATTERS:
+            verdict = Verdict.INHERITED
         score = 0.0 if all(both) else math.inf
         done = Comparison(after.pair, verdict, after.metrics, after.allowance, score)
         return Update(done, *moved, 1.0)
