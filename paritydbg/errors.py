@@ -50,3 +50,9 @@ class NothingComparedError(ParitydbgError):
 
 class AdapterError(ParitydbgError):
     """A framework that is missing, or a hook package that cannot do what was asked."""
+
+
+def in_a_line(error: BaseException) -> str:
+    """An exception's class and the first line of what it says."""
+    said = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__

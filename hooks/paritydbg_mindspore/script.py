@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from paritydbg.session.launch import Launch, matches_model
 from paritydbg.session.recording import Recording
 from paritydbg_mindspore import optimizers, structure, weights
 from paritydbg_mindspore.recorder import MindSporeRecorder
-from paritydbg_mindspore.tape import gradients_are_on
+from paritydbg_mindspore.tape import gradients_are_on, was_computed
 from paritydbg_mindspore.values import tensors_in_call, values_of
 from paritydbg_mindspore.wrappers import has_parameters, is_loss, is_optimizer, is_wrapper
 
@@ -40,6 +41,7 @@ class Script:
         # Losses and labels seen in this micro-batch: names run on ("loss", "loss.1").
         self._moment = (0, 0)
         self._labels = 0
+        self._net_calls: Counter[str] = Counter()
         self._losses: list[bytes] = []
         self._unscaled: dict[bytes, Values] = {}
         self._graph_mode = False
@@ -169,11 +171,12 @@ class Script:
             prefix = self._adopt(net)
         self._watch_fresh()
         clock.forward_begins()
+        name = self._next_batch(prefix)
         given = self._given()
         if given:
-            arguments = tuple(_fill(value, str(i), given) for i, value in enumerate(arguments))
-            keywords = {name: _fill(value, name, given) for name, value in keywords.items()}
-        self._record_batch(prefix, arguments, keywords)
+            arguments = tuple(_fill(v, str(i), given, name) for i, v in enumerate(arguments))
+            keywords = {key: _fill(v, key, given, name) for key, v in keywords.items()}
+        self._record_batch(name, arguments, keywords)
         self._inside += 1
         differentiated = gradients_are_on()
         try:
@@ -257,19 +260,25 @@ class Script:
             return {}
         return start.batch(recording.clock.step, recording.clock.micro)
 
+    def _next_batch(self, prefix: str) -> Callable[[str], str]:
+        """How the arguments of the net's call that begins now are named."""
+        self._new_moment(self.recording)
+        call = self._net_calls[prefix]
+        self._net_calls[prefix] += 1
+        return _batch_name(prefix, call)
+
     def _record_batch(
-        self, prefix: str, arguments: tuple[Any, ...], keywords: dict[str, Any]
+        self, name: Callable[[str], str], arguments: tuple[Any, ...], keywords: dict[str, Any]
     ) -> None:
         recording = self.recording
-        # A further net is fed what the first one made, mostly: no batch of its own.
-        if prefix or not recording.wants(Role.BATCH, ""):
+        if not recording.wants(Role.BATCH, ""):
             return
-        self._new_moment(recording)
         for slot, tensor in tensors_in_call(arguments, keywords):
-            values = values_of(tensor)
+            # What another net made is no entry of the batch.
+            values = None if was_computed(tensor) else values_of(tensor)
             if values is not None:
-                recording.tensor(Phase.FORWARD, Role.BATCH, slot, values)
-                recording.taken(f"batch {slot}", "argument of the net")
+                recording.tensor(Phase.FORWARD, Role.BATCH, name(slot), values)
+                recording.taken(f"batch {name(slot)}", "argument of the net")
 
     def _labelled(
         self,
@@ -305,6 +314,7 @@ class Script:
             self._moment = moment
             self._labels = 0
             self._losses = []
+            self._net_calls.clear()
 
 
 def _works_on(optimizer: Any, net: nn.Cell) -> bool:
@@ -317,14 +327,27 @@ def _works_on(optimizer: Any, net: nn.Cell) -> bool:
     return any(id(parameter) in own for parameter in members)
 
 
-def _fill(value: Any, slot: str, given: Mapping[str, Any]) -> Any:
+def _batch_name(prefix: str, call: int) -> Callable[[str], str]:
+    """How a net's arguments are called as entries of the batch: ``0``, of its second call ``0#1``."""
+
+    def name(slot: str) -> str:
+        return f"{f'{prefix}.' if prefix else ''}{slot}{f'#{call}' if call else ''}"
+
+    return name
+
+
+def _fill(value: Any, slot: str, given: Mapping[str, Any], name: Callable[[str], str]) -> Any:
     """The argument with the tensors replaced that the reference has values for."""
     if isinstance(value, Tensor):
-        return _replacement(value, given[slot], slot) if slot in given else value
+        entry = name(slot)
+        wanted = entry in given and not was_computed(value)
+        return _replacement(value, given[entry], entry) if wanted else value
     if isinstance(value, dict):
-        return type(value)((key, _fill(v, f"{slot}.{key}", given)) for key, v in value.items())
+        return type(value)(
+            (key, _fill(v, f"{slot}.{key}", given, name)) for key, v in value.items()
+        )
     if type(value) in (tuple, list):
-        return type(value)(_fill(v, f"{slot}.{i}", given) for i, v in enumerate(value))
+        return type(value)(_fill(v, f"{slot}.{i}", given, name) for i, v in enumerate(value))
     return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,6 +35,7 @@ class Script:
         # Losses seen in this micro-batch: names run on ("loss", "loss.1").
         self._moment = (0, 0)
         self._labels = 0
+        self._net_calls: Counter[str] = Counter()
         self._losses: list[int] = []
         self._unscaled: dict[int, torch.Tensor] = {}
 
@@ -80,8 +82,9 @@ class Script:
         if prefix is None:
             prefix = self._adopt(net)
         clock.forward_begins()
-        arguments, keywords = self._fed(arguments, keywords)
-        self._record_batch(prefix, arguments, keywords)
+        name = self._next_batch(prefix)
+        arguments, keywords = self._fed(arguments, keywords, name)
+        self._record_batch(name, arguments, keywords)
         self._inside += 1
         try:
             return original(module, *arguments, **keywords)
@@ -237,30 +240,36 @@ class Script:
             return {}
         return start.batch(recording.clock.step, recording.clock.micro)
 
+    def _next_batch(self, prefix: str) -> Callable[[str], str]:
+        """How the arguments of the net's call that begins now are named."""
+        self._new_moment(self.recording)
+        call = self._net_calls[prefix]
+        self._net_calls[prefix] += 1
+        return _batch_name(prefix, call)
+
     def _fed(
-        self, arguments: tuple[Any, ...], keywords: dict[str, Any]
+        self, arguments: tuple[Any, ...], keywords: dict[str, Any], name: Callable[[str], str]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given = self._given()
         if not given:
             return arguments, keywords
-        fed = tuple(_fill(value, str(i), given) for i, value in enumerate(arguments))
-        return fed, {name: _fill(value, name, given) for name, value in keywords.items()}
+        fed = tuple(_fill(value, str(i), given, name) for i, value in enumerate(arguments))
+        return fed, {k: _fill(value, k, given, name) for k, value in keywords.items()}
 
     def _record_batch(
-        self, prefix: str, arguments: tuple[Any, ...], keywords: dict[str, Any]
+        self, name: Callable[[str], str], arguments: tuple[Any, ...], keywords: dict[str, Any]
     ) -> None:
         recording = self.recording
         if not recording.wants(Role.BATCH, ""):
             return
-        self._new_moment(recording)
         for slot, tensor in tensors_in_call(arguments, keywords):
-            # A further net is fed what the first one made, mostly: no batch of its own.
-            if prefix:
-                return
+            # What another net made is no entry of the batch.
+            if not isinstance(tensor, torch.Tensor) or _was_computed(tensor):
+                continue
             values = values_of(tensor)
             if values is not None:
-                recording.tensor(Phase.FORWARD, Role.BATCH, slot, values)
-                recording.taken(f"batch {slot}", "argument of the net")
+                recording.tensor(Phase.FORWARD, Role.BATCH, name(slot), values)
+                recording.taken(f"batch {name(slot)}", "argument of the net")
 
     def _new_moment(self, recording: Recording) -> None:
         """Start counting losses and labels anew with each micro-batch."""
@@ -269,16 +278,35 @@ class Script:
             self._moment = moment
             self._labels = 0
             self._losses = []
+            self._net_calls.clear()
 
 
-def _fill(value: Any, slot: str, given: Mapping[str, Any]) -> Any:
+def _was_computed(tensor: torch.Tensor) -> bool:
+    """Whether a gradient would flow back through the tensor to what made it."""
+    return tensor.grad_fn is not None
+
+
+def _batch_name(prefix: str, call: int) -> Callable[[str], str]:
+    """How a net's arguments are called as entries of the batch: ``0``, of its second call ``0#1``."""
+
+    def name(slot: str) -> str:
+        return f"{f'{prefix}.' if prefix else ''}{slot}{f'#{call}' if call else ''}"
+
+    return name
+
+
+def _fill(value: Any, slot: str, given: Mapping[str, Any], name: Callable[[str], str]) -> Any:
     """The argument with the tensors replaced that the reference has values for."""
     if isinstance(value, torch.Tensor):
-        return _replacement(value, given[slot], slot) if slot in given else value
+        entry = name(slot)
+        wanted = entry in given and not _was_computed(value)
+        return _replacement(value, given[entry], entry) if wanted else value
     if isinstance(value, dict):
-        return type(value)((key, _fill(v, f"{slot}.{key}", given)) for key, v in value.items())
+        return type(value)(
+            (key, _fill(v, f"{slot}.{key}", given, name)) for key, v in value.items()
+        )
     if type(value) in (tuple, list):
-        return type(value)(_fill(v, f"{slot}.{i}", given) for i, v in enumerate(value))
+        return type(value)(_fill(v, f"{slot}.{i}", given, name) for i, v in enumerate(value))
     return value
 
 

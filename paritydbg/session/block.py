@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from paritydbg.adapters import Adapter, Recorder, adapter_for
 from paritydbg.dump.writer import DumpWriter
-from paritydbg.errors import NothingCapturedError, UsageError
+from paritydbg.errors import NothingCapturedError, UsageError, in_a_line
 from paritydbg.model.event import Phase, Role, Values
 from paritydbg.model.record import Environment
 from paritydbg.session.plan import CapturePlan, StepChoice, parse_roles
@@ -148,7 +148,7 @@ def capture(
     except BaseException as error:
         # Not a handler: the dump is told how the run ended, and the error goes on its way.
         recorder.detach()
-        recording.close(complete=False, ended=f"the step raised {type(error).__name__}: {error}")
+        recording.close(complete=False, ended=f"the step raised {in_a_line(error)}")
         raise
     try:
         recording.clock.close()

@@ -11,7 +11,7 @@ import sys
 from types import TracebackType
 
 from paritydbg.adapters import Adapter, Recorder
-from paritydbg.errors import ParitydbgError
+from paritydbg.errors import ParitydbgError, in_a_line
 from paritydbg.session.order import LaunchOrder
 from paritydbg.session.recording import Recording
 from paritydbg.session.same_start import SameStart
@@ -102,7 +102,7 @@ class Launch:
             self.finish()
             print(f"paritydbg: error: {error}", file=sys.stderr, flush=True)
             os._exit(2)
-        self._ended = f"the script raised {kind.__name__}: {error}"
+        self._ended = f"the script raised {in_a_line(error)}"
         self._excepthook(kind, error, trace)
 
 

@@ -108,6 +108,8 @@ def _environment(order: LaunchOrder) -> dict[str, str]:
     # MindSpore reads it at import: jit-decorated functions then run operator by operator, so that
     # hooks see the layers inside.
     environment.setdefault("MS_JIT", "0")
+    # torch.compile likewise: a compiled net calls none of its layers.
+    environment.setdefault("TORCHDYNAMO_DISABLE", "1")
     return environment
 
 

@@ -47,6 +47,16 @@ def one_sided(
     origins = {name: pair.reference[0] for pair in alignment.parameters for name in pair.port}
     steps = {c.pair.first.key.step for c in found if c.pair.first.key.role is Role.GRAD}
     alone = list(alignment.unpaired)
+    applied: dict[int, set[str]] = {}
+    for event in reference.events:
+        if event.key.role is Role.GRAD_APPLIED:
+            applied.setdefault(event.key.step, set()).add(event.key.name)
+
+    def used(event: Event) -> bool:
+        """Whether an optimizer wanted it: torch makes gradients for all leaves, asked for or not."""
+        of_step = applied.get(event.key.step)
+        return of_step is None or event.key.name in of_step
+
     lost = frozenset(
         one.event
         for one in alone
@@ -54,6 +64,7 @@ def one_sided(
         and one.event.key.role is Role.GRAD
         and one.event.key.name in partners
         and one.event.key.step in steps
+        and used(one.event)
         and norm(reference.load(one.event)) > 0.0
     )
     extra = tuple(
