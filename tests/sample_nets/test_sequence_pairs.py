@@ -39,7 +39,6 @@ class Run:
 @pytest.fixture(autouse=True, scope="module")
 def synchronous_mindspore() -> Iterator[None]:
     """MindSpore waits for each kernel meanwhile: on few cores its dispatch is ten times slower."""
-    mindspore.set_device("CPU")
     mindspore.set_context(pynative_synchronize=True)
     yield
     mindspore.set_context(pynative_synchronize=False)
