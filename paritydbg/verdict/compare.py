@@ -45,17 +45,23 @@ def compare(
 
 
 def compare_pair(
-    pair: EventPair, reference: EventSource, port: EventSource, noise: Noise
+    pair: EventPair,
+    reference: EventSource,
+    port: EventSource,
+    noise: Noise,
+    port_scale: float = 1.0,
 ) -> Comparison:
-    """Numbers for one pair."""
+    """Numbers for one pair, the port's values divided by its scale first."""
     events = (*pair.reference, *pair.port)
     own = noise.own(tuple(event.dtype for event in events), 1.0)
     allowed = Allowance(0.0, noise.basis, own.words)
-    if _same_bytes(pair):
+    if port_scale == 1.0 and _same_bytes(pair):
         return Comparison(pair, Verdict.MATCH, _equal(pair.first, reference), allowed)
     left, right, problem = paired_values(pair, reference, port)
     if problem:
         return Comparison(pair, Verdict.SHAPE, score=float("inf"), reason=problem)
+    if port_scale != 1.0:
+        right = right.astype(np.float64) / port_scale
     metrics = measure(left, right, tolerance(*(event.dtype for event in events)))
     allowed = Allowance(own.l2 * metrics.reference_l2, noise.basis, own.words)
     score = _ratio(metrics.difference_l2, allowed.l2)

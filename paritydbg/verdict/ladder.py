@@ -16,14 +16,16 @@ from paritydbg.model.pair import Alignment, LayerPair
 from paritydbg.model.record import LayerRecord
 from paritydbg.model.report import Coverage
 from paritydbg.model.source import EventSource
-from paritydbg.verdict.compare import paired_values
+from paritydbg.verdict.compare import compare_pair, paired_values
 from paritydbg.verdict.excuses import badly_conditioned, kink_crossed, padding_apart
 from paritydbg.verdict.findings import Told, gather
 from paritydbg.verdict.flow import Flow
 from paritydbg.verdict.gradients import OneSided, one_sided
 from paritydbg.verdict.judge import MATTERS, Judge, Judged
 from paritydbg.verdict.order import walk_order
+from paritydbg.verdict.precision import precision_findings
 from paritydbg.verdict.randomness import drawn_alike
+from paritydbg.verdict.scaling import loss_scales
 from paritydbg.verdict.static import structure_findings, unplaced_note
 from paritydbg.verdict.updates import Update, Updates, gradient_comparisons
 
@@ -66,13 +68,19 @@ def find(
             difference that is too small to matter has a reason.
         noise: rounding errors, modelled unless given.
     """
-    walk = _Walk(alignment, compared, reference, port, noise or ModelledNoise())
+    noise = noise or ModelledNoise()
+    compared, scaled = _without_loss_scale(compared, reference, port, noise)
+    walk = _Walk(alignment, compared, reference, port, noise)
     walk.run()
     differences = _differences(alignment.layers, reference, port, attribute_differences)
     walk.confirm(differences)
     walk.blame_losses()
-    structure = structure_findings(alignment, reference.run, port.run)
-    findings, suspects = gather(walk.told(), alignment, differences, structure)
+    partners = {pair.reference: pair.port for pair in alignment.layers}
+    static = (
+        *structure_findings(alignment, reference.run, port.run),
+        *precision_findings(compared, partners),
+    )
+    findings, suspects = gather(walk.told(), alignment, differences, static)
     final = tuple(
         walk.judge.judged[c.pair.first].comparison or c if c.pair.first in walk.judge.judged else c
         for c in compared
@@ -83,7 +91,12 @@ def find(
         suspects=suspects,
         comparisons=final,
         coverage=_coverage(alignment, compared, reference, port),
-        notes=(*walk.notes, *((note,) if note else ()), *_notes(alignment, reference, port)),
+        notes=(
+            *scaled,
+            *walk.notes,
+            *((note,) if note else ()),
+            *_notes(alignment, reference, port),
+        ),
     )
 
 
@@ -257,6 +270,26 @@ class _Walk:
             ),
             default=0.0,
         )
+
+
+def _without_loss_scale(
+    compared: tuple[Comparison, ...], reference: EventSource, port: EventSource, noise: Noise
+) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+    """The comparisons with a loss scale of one side alone taken out of its gradients, and a remark."""
+    scales = loss_scales(compared, reference.run, port.run)
+    if not scales:
+        return compared, ()
+    done = tuple(
+        compare_pair(c.pair, reference, port, noise, scale.factor)
+        if (scale := scales.get(c.pair.first.key.step)) is not None and scale.applies_to(c)
+        else c
+        for c in compared
+    )
+    factors = ", ".join(f"{s.factor:.6g} in step {step}" for step, s in scales.items())
+    return done, (
+        f"the port's gradients are larger by one factor, a loss scale that is out before the update "
+        f"({factors}); they were compared without it",
+    )
 
 
 def _differences(

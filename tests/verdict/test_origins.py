@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import paritydbg
 from paritydbg.model.comparison import Verdict
 from paritydbg.model.finding import Stage
 from tests.verdict.two_runs import compared, places
@@ -232,6 +233,42 @@ def test_a_loss_that_differs_is_the_loss(tmp_path: Path) -> None:
     report = compared(tmp_path, Net(), Net(), port_options={"loss": halved})
     assert places(report)[0] == "loss"
     assert report.findings[0].stage is Stage.LOSS
+
+
+def test_a_loss_scale_that_is_taken_out_again_is_no_fault(tmp_path: Path) -> None:
+    def train(net: nn.Module, path: Path, scale: float) -> None:
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        with paritydbg.capture(net, path, optimizer=optimizer):
+            for step in range(2):
+                x = torch.randn(16, 12, generator=torch.Generator().manual_seed(step))
+                net.zero_grad()
+                (net(x).square().mean() * scale).backward()
+                for parameter in net.parameters():
+                    parameter.grad /= scale  # type: ignore[operator]
+                optimizer.step()
+
+    train(Net(), tmp_path / "ref.h5", 1.0)
+    train(Net(), tmp_path / "port.h5", 1024.0)
+    report = paritydbg.diff(tmp_path / "ref.h5", tmp_path / "port.h5")
+    assert places(report) == []
+    assert any("loss scale" in note for note in report.notes)
+    train(Net("scaled gradient"), tmp_path / "faulty.h5", 1024.0)
+    faulty = paritydbg.diff(tmp_path / "ref.h5", tmp_path / "faulty.h5")
+    assert places(faulty)
+
+
+def test_another_precision_is_a_setting_not_a_layer(tmp_path: Path) -> None:
+    class Half(Net):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", torch.bfloat16):
+                return super().forward(x).float()
+
+    report = compared(tmp_path, Net(), Half())
+    assert report.findings[0].stage is Stage.CONFIG
+    assert report.findings[0].place == "first"
+    assert [cause.slug for cause in report.findings[0].causes] == ["precision-level"]
+    (tmp_path / "b").mkdir()
+    assert places(compared(tmp_path / "b", Half(), Half())) == []
 
 
 def test_running_statistics_are_judged_after_the_step(tmp_path: Path) -> None:

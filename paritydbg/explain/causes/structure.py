@@ -6,11 +6,21 @@ from collections.abc import Iterable, Iterator
 
 from paritydbg.explain.causes.weights_of import canonical
 from paritydbg.explain.context import Context, layer_part
+from paritydbg.model.comparison import Verdict
 from paritydbg.model.finding import Cause, Finding, Stage
 
 
 def structure_causes(finding: Finding, context: Context) -> Iterable[Cause]:
-    """What the two nets' structure tells."""
+    """What the two nets' structure and precision tell."""
+    if finding.stage is Stage.CONFIG and finding.verdict is Verdict.DTYPE:
+        yield Cause(
+            "precision-level",
+            "one side runs in half or mixed precision and the other does not: compare amp_level, "
+            "to_float, auto_mixed_precision and autocast",
+            finding.summary,
+            0.9,
+        )
+        return
     if finding.stage is not Stage.STRUCTURE:
         return
     name = layer_part(finding.place)
@@ -101,6 +111,13 @@ def _lone(name: str, finding: Finding, context: Context) -> Iterator[Cause]:
             f"the port's layer has a {last} that the reference's has not",
             f"{finding.port_place} has no partner",
             0.8,
+        )
+    elif "norm" in kind.lower():
+        yield Cause(
+            "norm-affine-missing",
+            "the port's norm has no weight and bias of its own to train",
+            f"{name} has no partner in {port_layer.name if port_layer else 'the port'}",
+            0.9,
         )
     elif last == "bias":
         convolves = "Conv" in kind

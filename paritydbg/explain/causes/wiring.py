@@ -23,12 +23,33 @@ Index = NDArray[np.intp]
 def wiring_causes(finding: Finding, context: Context, site: Site) -> Iterable[Cause]:
     """A factor, an addition that one side lacks, or the same entries in another order."""
     found = [
+        *_swapped(finding, context),
         *order_causes(site, context),
         *_layout(site),
         *_addition(finding, context, site),
         *_factor(finding, context, site),
     ]
     yield from found
+
+
+def _swapped(finding: Finding, context: Context) -> Iterable[Cause]:
+    """Layers that run in another order, one of which is where values part."""
+    owner = context.owner(finding.place)
+    moved = context.alignment.moved
+    near = owner is not None and any(
+        name == owner.name or name.startswith(f"{owner.name}.") or owner.name.startswith(f"{name}.")
+        for name in moved
+    )
+    siblings = owner is not None and any(
+        name.rpartition(".")[0] == owner.name.rpartition(".")[0] for name in moved
+    )
+    if near or siblings:
+        yield Cause(
+            "swapped-blocks",
+            f"the port runs {', '.join(moved[:4])} in another order than the reference",
+            "paired by their parameters, and called in another order",
+            0.92,
+        )
 
 
 def _factor(finding: Finding, context: Context, site: Site) -> Iterable[Cause]:
