@@ -16,6 +16,7 @@ from mindspore import Tensor, nn
 from paritydbg.errors import UsageError
 from paritydbg.model.event import Phase, Role, Values
 from paritydbg.session.launch import Launch, matches_model
+from paritydbg.session.names import batch_name, free_prefix
 from paritydbg.session.recording import Recording
 from paritydbg_mindspore import optimizers, structure, weights
 from paritydbg_mindspore.recorder import MindSporeRecorder
@@ -191,7 +192,7 @@ class Script:
         """Watch a net from now on: give it its start, record its structure, put hooks in."""
         recording = self.recording
         kind = structure.user_class(type(net)).__name__
-        prefix = self._free_prefix(kind)
+        prefix = free_prefix(self._nets, kind)
         self._prefix[id(net)] = prefix
         nets = {prefix: net}
         self._nets[prefix] = net
@@ -242,12 +243,6 @@ class Script:
         for note in transplanted.notes:
             self.recording.record(note)
 
-    def _free_prefix(self, kind: str) -> str:
-        if not self._nets:
-            return ""
-        taken = sum(prefix.rstrip("0123456789") == kind for prefix in self._nets)
-        return f"{kind}{taken + 1}" if taken else kind
-
     def _optimizers_of(self, net: nn.Cell) -> list[Any]:
         """The living optimizers that work on any of the net's parameters."""
         alive = (reference() for reference in self._optimizers)
@@ -265,7 +260,7 @@ class Script:
         self._new_moment(self.recording)
         call = self._net_calls[prefix]
         self._net_calls[prefix] += 1
-        return _batch_name(prefix, call)
+        return batch_name(prefix, call)
 
     def _record_batch(
         self, name: Callable[[str], str], arguments: tuple[Any, ...], keywords: dict[str, Any]
@@ -325,15 +320,6 @@ def _works_on(optimizer: Any, net: nn.Cell) -> bool:
     else:
         members = list(getattr(optimizer, "parameters", ()))
     return any(id(parameter) in own for parameter in members)
-
-
-def _batch_name(prefix: str, call: int) -> Callable[[str], str]:
-    """How a net's arguments are called as entries of the batch: ``0``, of its second call ``0#1``."""
-
-    def name(slot: str) -> str:
-        return f"{f'{prefix}.' if prefix else ''}{slot}{f'#{call}' if call else ''}"
-
-    return name
 
 
 def _fill(value: Any, slot: str, given: Mapping[str, Any], name: Callable[[str], str]) -> Any:

@@ -15,6 +15,7 @@ from torch import nn
 from paritydbg.errors import UsageError
 from paritydbg.model.event import Phase, Role
 from paritydbg.session.launch import Launch, matches_model
+from paritydbg.session.names import batch_name, free_prefix
 from paritydbg.session.recording import Recording
 from paritydbg_torch import structure, weights
 from paritydbg_torch.recorder import TorchRecorder
@@ -182,7 +183,7 @@ class Script:
     def _adopt(self, net: nn.Module) -> str:
         """Watch a net from now on: give it its start, record its structure, put hooks in."""
         recording = self.recording
-        prefix = self._free_prefix(type(net).__name__)
+        prefix = free_prefix(self._nets, type(net).__name__)
         self._prefix[id(net)] = prefix
         nets = {prefix: net}
         self._nets[prefix] = net
@@ -216,12 +217,6 @@ class Script:
         for note in transplanted.notes:
             self.recording.record(note)
 
-    def _free_prefix(self, kind: str) -> str:
-        if not self._nets:
-            return ""
-        taken = sum(prefix.rstrip("0123456789") == kind for prefix in self._nets)
-        return f"{kind}{taken + 1}" if taken else kind
-
     def _optimizers_of(self, net: nn.Module) -> list[torch.optim.Optimizer]:
         """The living optimizers that work on any of the net's parameters."""
         own = {id(parameter) for parameter in net.parameters()}
@@ -245,7 +240,7 @@ class Script:
         self._new_moment(self.recording)
         call = self._net_calls[prefix]
         self._net_calls[prefix] += 1
-        return _batch_name(prefix, call)
+        return batch_name(prefix, call)
 
     def _fed(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any], name: Callable[[str], str]
@@ -284,15 +279,6 @@ class Script:
 def _was_computed(tensor: torch.Tensor) -> bool:
     """Whether a gradient would flow back through the tensor to what made it."""
     return tensor.grad_fn is not None
-
-
-def _batch_name(prefix: str, call: int) -> Callable[[str], str]:
-    """How a net's arguments are called as entries of the batch: ``0``, of its second call ``0#1``."""
-
-    def name(slot: str) -> str:
-        return f"{f'{prefix}.' if prefix else ''}{slot}{f'#{call}' if call else ''}"
-
-    return name
 
 
 def _fill(value: Any, slot: str, given: Mapping[str, Any], name: Callable[[str], str]) -> Any:

@@ -11,9 +11,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from paritydbg.errors import UsageError
-from paritydbg.model.event import Event, Phase, Role
+from paritydbg.model.event import Event, Role
 from paritydbg.model.record import LayerRecord, ParameterRecord
 from paritydbg.model.source import EventSource
+from paritydbg.weights.files import initial_values
 from paritydbg.weights.pairing import Side, pair_parameters
 from paritydbg.weights.transplanting import Transplanted, fit
 
@@ -79,17 +80,6 @@ class SameStart:
                 "of the reference with --steps, or run fewer here"
             )
         return {event.key.name: self.inputs_from.load(event) for event in events}
-
-
-def initial_values(source: EventSource) -> dict[str, NDArray[Any]]:
-    """Parameters and buffers as they were before the first captured step, by the dump's names."""
-    found: dict[str, NDArray[Any]] = {}
-    for event in source.events:
-        key = event.key
-        before = key.phase is Phase.FORWARD and key.role in (Role.PARAMETER, Role.BUFFER)
-        if before and key.name not in found:
-            found[key.name] = source.load(event)
-    return found
 
 
 def _batches(source: EventSource) -> dict[tuple[int, int], list[Event]]:

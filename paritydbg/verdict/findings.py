@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from paritydbg.model.comparison import Comparison, Verdict
+from paritydbg.model.comparison import Verdict
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.finding import AttributeDifference, Finding, Stage
 from paritydbg.model.pair import Alignment
-from paritydbg.model.source import EventSource
-from paritydbg.verdict.flow import Flow
-from paritydbg.verdict.gradients import OneSided
+from paritydbg.verdict.harmless import harmless, initial, reparametrised
 from paritydbg.verdict.judge import MATTERS, Judged
 from paritydbg.verdict.places import place_of, stage_of
+from paritydbg.verdict.told import Told
 from paritydbg.verdict.update_findings import update_findings
 from paritydbg.verdict.updates import Update
 
@@ -35,38 +34,8 @@ _LADDER = (
     Stage.STATE,
 )
 _OF_PARAMETERS = (Role.PARAMETER, Role.GRAD, Role.GRAD_APPLIED)
-# A difference re-converged where no more than this share of it reaches the end.
-_GONE = 1e-2
 # States that explain an update and are no place of their own while updates were seen.
 _EXPLAINING = ("lr", "loss_scale")
-
-
-@dataclass(frozen=True)
-class Told:
-    """What the walk told.
-
-    Attributes:
-        judged: every event of the reference, in the order of the walk.
-        updates: of parameters, by the event after the step.
-        flow: what went into what.
-        one_sided: gradients that only one side has.
-        reference: for the values of single tensors.
-        reordered: whether a pair holds the same values in another order.
-    """
-
-    judged: tuple[Judged, ...]
-    updates: Mapping[Event, Update]
-    flow: Flow
-    one_sided: OneSided
-    reference: EventSource
-    reordered: Callable[[Comparison], bool]
-
-    def agrees(self, event: Event) -> bool:
-        """Whether an event was compared and is the same on both sides as far as it matters."""
-        for one in self.judged:
-            if one.event == event and one.comparison is not None:
-                return _agrees(one.comparison, MATTERS)
-        return False
 
 
 def gather(
@@ -80,11 +49,11 @@ def gather(
         one
         for one in origins
         if not (one.event.key.role in _OF_PARAMETERS and one.event.key.name in explained)
-        and not _harmless(one, told)
+        and not harmless(one, told)
     ]
     layers = {pair.reference: pair.port for pair in alignment.layers}
     found = list(structure)
-    if not _reparametrised(origins, told):
+    if not reparametrised(origins, told):
         found += _weights(origins)
     found += [_extra(event, name, layers) for event, name in told.one_sided.extra]
     found += update_findings(origins, told.judged, told.updates)
@@ -200,7 +169,7 @@ def _port_place(one: Judged, place: str, layers: Mapping[str, str]) -> str:
 
 def _weights(origins: Iterable[Judged]) -> list[Finding]:
     """Values that differ before the first step: one finding for all of them."""
-    found = _initial(origins)
+    found = initial(origins)
     if not found:
         return []
     names = tuple(dict.fromkeys(one.event.key.name for one in found))
@@ -221,38 +190,6 @@ def _weights(origins: Iterable[Judged]) -> list[Finding]:
             static=True,
             also=names[1:],
         )
-    ]
-
-
-def _reparametrised(origins: Sequence[Judged], told: Told) -> bool:
-    """Whether weights that differ hold the same values in another order, and the net gives the same.
-
-    Hidden channels in another order are another way to write the same net.
-    """
-    found = _initial(origins)
-    if any(one.event.key.role is Role.BUFFER for one in found):
-        return False
-    if not all(one.comparison is not None and told.reordered(one.comparison) for one in found):
-        return False
-    ends = [
-        one.comparison
-        for one in told.judged
-        if one.comparison is not None
-        and (
-            one.event.key.role is Role.LOSS
-            or (one.event.key.role is Role.OUTPUT and one.event.key.name == "")
-        )
-    ]
-    return bool(ends) and all(_agrees(end, MATTERS) for end in ends)
-
-
-def _initial(origins: Iterable[Judged]) -> list[Judged]:
-    """Origins among values from before the first step."""
-    return [
-        one
-        for one in origins
-        if one.event.key.role in (Role.PARAMETER, Role.BUFFER)
-        and one.event.key.phase is Phase.FORWARD
     ]
 
 
@@ -314,61 +251,6 @@ def _extra(event: Event, name: str, layers: Mapping[str, str]) -> Finding:
         phase=Phase.BACKWARD,
         step=event.key.step,
     )
-
-
-def _harmless(one: Judged, told: Told) -> bool:
-    """Whether a difference re-converged.
-
-    Forward: the pass's loss, outputs and gradients all agree. Backward: all that a layer makes of the
-    gradient agrees; a state that is handed on inside and given out as well has its gradient counted
-    in one place or the other.
-    """
-    key = one.event.key
-    judged = told.judged
-    if key.role is Role.GRAD_OUTPUT and not one.missing:
-        return _goes_nowhere(one, told)
-    if key.role not in (Role.INPUT, Role.OUTPUT) or key.name == "":
-        return False
-    ends = [
-        other.comparison
-        for other in judged
-        if other.comparison is not None
-        and other.event.key.step == key.step
-        and other.event.key.micro == key.micro
-        and (
-            other.event.key.role in (Role.LOSS, Role.GRAD)
-            or (other.event.key.role is Role.OUTPUT and other.event.key.name == "")
-        )
-    ]
-    mine = one.comparison.metrics if one.comparison is not None else None
-    left = _GONE * min(mine.relative_l2, 1.0) if mine is not None else _GONE
-    return bool(ends) and all(_agrees(end, min(left, MATTERS)) for end in ends)
-
-
-def _goes_nowhere(one: Judged, told: Told) -> bool:
-    key = one.event.key
-    call = told.flow.call(one.event)
-    made = [
-        other.comparison
-        for other in told.judged
-        if other.comparison is not None
-        and (other.event.key.step, other.event.key.micro) == (key.step, key.micro)
-        and (
-            (
-                other.event.key.role is Role.GRAD
-                and told.flow.owner(other.event.key.name) == key.name
-            )
-            or (call is not None and other.event in call.grad_inputs)
-        )
-    ]
-    return bool(made) and all(_agrees(comparison, MATTERS) for comparison in made)
-
-
-def _agrees(comparison: Comparison, within: float) -> bool:
-    metrics = comparison.metrics
-    if metrics is None or metrics.nonfinite_differs:
-        return False
-    return metrics.relative_l2 <= within
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:
