@@ -28,10 +28,13 @@ from paritydbg.model.record import (
 
 # More than this is no log: 20,000 events take about 6 MB.
 LOG_LIMIT = 2 << 30
-_STORED = frozenset(
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-    + ["float16", "float32", "float64", "complex64", "complex128"]
-)
+_STORED: dict[str, np.dtype[Any]] = {
+    name: np.dtype(name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+}
 
 
 class Dump:
@@ -101,16 +104,17 @@ class Dump:
             raise DumpError(f"{self.path} is damaged: its log claims {log.shape[0]:,} bytes")
         text: bytes = log[:].tobytes()
         records: dict[type[Any], list[Any]] = {}
-        events: dict[EventKey, Event] = {}
+        entries: dict[EventKey, dict[str, Any]] = {}
         first: dict[str, Any] = {}
         end: dict[str, Any] = {}
         try:
-            for order, line in enumerate(_lines(text)):
+            for line in _lines(text):
                 kind = line.get("kind")
                 if kind == "event":
-                    event = self._event(line, order)
-                    events.pop(event.key, None)
-                    events[event.key] = event
+                    key = schema.key_of(line)
+                    # Of a key written twice the later entry holds, in its later place.
+                    entries.pop(key, None)
+                    entries[key] = line
                 elif kind == "run":
                     first = line
                 elif kind == "end":
@@ -120,16 +124,18 @@ class Dump:
                     records.setdefault(type(record), []).append(record)
             environment = schema.environment_of(first)
             run = _run(environment, first, end, records)
+            events = tuple(
+                self._event(key, line, order) for order, (key, line) in enumerate(entries.items())
+            )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise DumpError(f"{self.path} is damaged: its log cannot be read ({error})") from error
-        return run, tuple(_renumbered(events.values()))
+        return run, events
 
-    def _event(self, line: dict[str, Any], order: int) -> Event:
-        key = schema.key_of(line)
+    def _event(self, key: EventKey, line: dict[str, Any], order: int) -> Event:
         stored = line["stored"]
-        if stored not in _STORED:
+        dtype = _STORED.get(stored) if isinstance(stored, str) else None
+        if dtype is None:
             raise ValueError(f"{key} has the dtype {stored!r}")
-        dtype = np.dtype(stored)
         shape = tuple(line["shape"])
         counts = (*shape, line["at"], line["nbytes"])
         if not all(type(n) is int and 0 <= n < 1 << 62 for n in counts) or len(shape) > 32:
@@ -243,8 +249,3 @@ def _run(
         ended=str(end.get("ended", "")) if end else "the process was killed, or still runs",
         notes=tuple(records.get(str, ())),
     )
-
-
-def _renumbered(events: Any) -> Iterator[Event]:
-    for order, event in enumerate(events):
-        yield Event(event.key, order, event.shape, event.dtype, event.nbytes, event.digest)

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from functools import lru_cache
 from types import TracebackType
@@ -23,6 +24,9 @@ from paritydbg.model.record import Environment
 # What a kill may cost at most: so many seconds, so many bytes.
 FLUSH_SECONDS = 0.1
 FLUSH_BYTES = 64 << 20
+# From here on hashing beside writing pays for the hand-over, and every so many bytes are looked at.
+_LARGE = 4 << 20
+_STRIDE = 65_537
 
 
 class DumpWriter:
@@ -46,6 +50,9 @@ class DumpWriter:
         self.path = os.fspath(path)
         self._lock = threading.RLock()
         self._known: dict[str, int] = {}
+        # Digests of a few bytes of each large tensor: what has a new one is new itself.
+        self._samples: set[str] = set()
+        self._hasher = ThreadPoolExecutor(1, thread_name_prefix="paritydbg-hash")
         self._chunk = np.zeros(schema.ARENA_CHUNK, np.uint8)
         self._filled = 0
         self._chunks = 0
@@ -83,17 +90,44 @@ class DumpWriter:
         size = array.nbytes
         # Not tobytes(): a view costs nothing.
         data = array.reshape(-1).view(np.uint8) if size else schema.EMPTY
-        name = schema.digest(data, dtype, array.shape)
         with self._lock:
-            at = self._known.get(name)
-            if at is None:
-                at = self._append(data)
-                self._known[name] = at
+            name, at = self._store(data, dtype, array.shape)
             entry = schema.event_line(key, dtype, stored, array.shape)
             self._lines.append(f'{entry},"at":{at},"nbytes":{size},"digest":"{name}"}}')
             self._pending += size
             if self._pending > FLUSH_BYTES or time.monotonic() - self._flushed > FLUSH_SECONDS:
                 self.flush()
+
+    def _store(
+        self, data: NDArray[np.uint8], dtype: str, shape: tuple[int, ...]
+    ) -> tuple[str, int]:
+        """Digest and place of a tensor's bytes, which are appended unless they are there already."""
+        if len(data) < _LARGE:
+            name = schema.digest(data, dtype, shape)
+        else:
+            sample = schema.digest(np.concatenate((data[:64], data[::_STRIDE])), dtype, shape)
+            if sample not in self._samples:
+                # Like nothing that is there: it is hashed while it is written.
+                self._samples.add(sample)
+                hashing = self._begin_hashing(data, dtype, shape)
+                at = self._append(data)
+                name = schema.digest(data, dtype, shape) if hashing is None else hashing.result()
+                self._known[name] = at
+                return name, at
+            name = schema.digest(data, dtype, shape)
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = self._append(data)
+        return name, known
+
+    def _begin_hashing(
+        self, data: NDArray[np.uint8], dtype: str, shape: tuple[int, ...]
+    ) -> Future[str] | None:
+        try:
+            return self._hasher.submit(schema.digest, data, dtype, shape)
+        except RuntimeError:
+            # The interpreter is ending, and takes no new work for threads.
+            return None
 
     def record(self, record: schema.Record) -> None:
         """Store a record; a plain string is a note."""
@@ -127,6 +161,7 @@ class DumpWriter:
             finally:
                 self._closed.set()
                 self._file.close()
+                self._hasher.shutdown()
         # A daemon thread that the interpreter's end stops inside h5py keeps h5py's lock for ever.
         if threading.current_thread() is not self._flusher:
             self._flusher.join()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +130,35 @@ def test_a_dump_is_replaced_and_anything_else_is_refused(tmp_path: Path) -> None
 def test_a_missing_folder_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(DumpError, match="its folder does not exist"):
         write(tmp_path / "nowhere" / "a.h5", {"a": np.ones(2)})
+
+
+def test_large_tensors_are_stored_once_and_tell_small_changes_apart(tmp_path: Path) -> None:
+    large = np.random.default_rng(0).standard_normal(1_000_000)
+    changed = large.copy()
+    changed[123_457] += 1.0
+    path = write(tmp_path / "a.h5", {"a": large, "b": changed, "c": large.copy()})
+    assert path.stat().st_size < 2.3 * large.nbytes
+    with open_dump(path) as dump:
+        digests = [event.digest for event in dump.events]
+        assert digests[0] == digests[2] != digests[1]
+        assert np.array_equal(dump.load(dump.events[1]), changed)
+
+
+def test_a_large_tensor_at_the_interpreters_end_is_stored(tmp_path: Path) -> None:
+    script = """
+import atexit, sys
+import numpy as np
+from paritydbg.dump.writer import DumpWriter
+from paritydbg.model.event import EventKey, Phase, Role, Values
+from paritydbg.model.record import Environment
+writer = DumpWriter(sys.argv[1], Environment("none", "0", "cpu"))
+def finish():
+    array = np.arange(2_000_000.0)
+    writer.add(EventKey(1, Phase.UPDATE, Role.PARAMETER, "w"), Values(array, "float64"))
+    writer.close()
+atexit.register(finish)
+"""
+    path = tmp_path / "a.h5"
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True, timeout=60)
+    with open_dump(path) as dump:
+        assert np.array_equal(dump.load(dump.events[0]), np.arange(2_000_000.0))
