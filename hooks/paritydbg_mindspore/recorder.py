@@ -24,6 +24,7 @@ from paritydbg_mindspore.structure import (
 from paritydbg_mindspore.tape import gradients_are_on
 from paritydbg_mindspore.values import tensors_in, tensors_in_call, values_of
 
+_RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
 Hook = Callable[[Tensor | None], None]
 
 
@@ -44,9 +45,13 @@ class MindSporeRecorder:
     def attach(self) -> None:
         """Put the hooks in; layers whose hooks cannot fire are reported."""
         seen: set[int] = set()
+        recurrent: list[str] = []
         for name, cell in named_layers(self._nets):
-            if id(cell) in seen:
+            # What a recurrent layer is built of is the framework's affair; torch's has nothing inside.
+            if id(cell) in seen or any(name.startswith(f"{outer}.") for outer in recurrent):
                 continue
+            if isinstance(cell, _RECURRENT):
+                recurrent.append(name)
             seen.add(id(cell))
             reason = why_unhooked(cell)
             if reason:

@@ -38,6 +38,12 @@ def join_named(reference: Sequence[Event], port: Sequence[Event]) -> Joined:
         if micros[0].get((step, rank), 0) != micros[1].get((step, rank), 0) and (
             spot[4] is not Role.STATE
         ):
+            # A batch that is given whole is the same however it is cut afterwards.
+            shapes = {(other.key.name, other.shape) for other in others}
+            whole = [
+                e for e in events if e.key.role is Role.BATCH and (e.key.name, e.shape) in shapes
+            ]
+            found += _joined(whole, others)
             reasons.update(dict.fromkeys((*events, *others), CUT))
             continue
         found += _joined(events, others)

@@ -138,7 +138,8 @@ def _summary(one: Judged, place: str, stage: Stage) -> str:
     if one.missing:
         if role is Role.GRAD:
             return f"{place} gets a gradient in the reference and none in the port"
-        return f"no gradient reaches {place} in the port, and parameters behind it get none"
+        layer = place.removeprefix("after ")
+        return f"no gradient reaches the output of {layer} in the port, and parameters before it get none"
     if one.comparison is not None and one.comparison.verdict is Verdict.SHAPE:
         return f"{place}: {one.comparison.reason}"
     if one.comparison is not None and one.comparison.verdict is Verdict.NONFINITE:
@@ -149,7 +150,10 @@ def _summary(one: Judged, place: str, stage: Stage) -> str:
         "before it agrees: the code in front of it computes something else",
         Role.OUTPUT: f"{place} is the first layer whose output differs though what goes in agrees",
         Role.LOSS: "the loss differs though the net's outputs agree",
-        Role.GRAD_OUTPUT: f"the gradient at {place} differs though everything behind it agrees",
+        Role.GRAD_OUTPUT: "the gradient that arrives at the output of "
+        f"{place.removeprefix('after ')} differs though everything behind it agrees"
+        if place.startswith("after ")
+        else f"the gradient that {place} sends back differs though the one that reaches it agrees",
         Role.GRAD_INPUT: f"{place} is the first layer, walking back from the loss, whose gradient "
         "differs though the one that reaches it agrees",
         Role.GRAD: f"the gradient of {place} differs though the layer's own gradients agree",

@@ -200,6 +200,20 @@ def test_a_cell_with_its_own_bprop_is_listed(path: Path) -> None:
     assert "1" in {skipped.name for skipped in dump.run.skipped}
 
 
+def test_the_inside_of_a_recurrent_layer_is_not_captured(path: Path) -> None:
+    class Reader(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(6, 4, batch_first=True)
+
+        def construct(self, x: Tensor) -> Tensor:
+            return self.lstm(x)[0]
+
+    dump = recorded(Reader(), path, lambda net: gradients(net, data(2, 3, 6)))
+    assert {e.key.name for e in events(dump, "output")} == {"", "lstm"}
+    assert "lstm.weight_ih_l0" in {e.key.name for e in events(dump, "grad")}
+
+
 def test_running_statistics_are_buffers(path: Path) -> None:
     net = nn.SequentialCell(nn.Dense(6, 5), nn.BatchNorm1d(5)).set_train()
     dump = recorded(net, path, gradients)

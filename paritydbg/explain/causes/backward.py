@@ -88,7 +88,8 @@ def _one_sided(finding: Finding, context: Context) -> Iterator[Cause]:
         "stop-gradient-extra",
         "something in the port cuts the gradient between here and the loss: stop_gradient, asnumpy, "
         "a cast to whole numbers, or a constant made of a tensor",
-        f"forward values agree, and no gradient of {finding.place} arrives in the port",
+        f"forward values agree, and no gradient of "
+        f"{finding.place.removeprefix('after ')} arrives in the port",
         0.85,
     )
 
