@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from paritydbg.dump.reader import open_dump
     from paritydbg.model.report import Report
-    from paritydbg.pipeline import diff
+    from paritydbg.pipeline import diff, plan_forcing
     from paritydbg.session.block import capture
     from paritydbg.weights.transplanting import transplant
 
@@ -22,10 +22,11 @@ _HOME = {
     "capture": "paritydbg.session.block",
     "diff": "paritydbg.pipeline",
     "open_dump": "paritydbg.dump.reader",
+    "plan_forcing": "paritydbg.pipeline",
     "transplant": "paritydbg.weights.transplanting",
 }
 
-__all__ = ["Report", "capture", "diff", "open_dump", "transplant"]
+__all__ = ["Report", "capture", "diff", "open_dump", "plan_forcing", "transplant"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from paritydbg.align.dumps import align_dumps
+from paritydbg.align.forcing_plan import forcing_plan
 from paritydbg.align.user_map import UserMap, read_user_map
 from paritydbg.dump.reader import open_dump
 from paritydbg.errors import NothingComparedError
@@ -13,8 +14,10 @@ from paritydbg.explain.attributes import attribute_differences
 from paritydbg.explain.context import Context
 from paritydbg.explain.explain import explain
 from paritydbg.measure.noise import ModelledNoise
+from paritydbg.model.forcing import ForcingPlan
 from paritydbg.model.report import Report
 from paritydbg.model.source import EventSource
+from paritydbg.session.forcing import is_forced
 from paritydbg.verdict.compare import compare
 from paritydbg.verdict.ladder import find
 
@@ -46,6 +49,35 @@ def diff(
     with open_dump(reference) as left, open_dump(port) as right:
         user_map = read_user_map(map_file) if map_file is not None else UserMap()
         return judge(left, right, user_map.with_rename(tuple(rename)), progress)
+
+
+def plan_forcing(
+    reference: str | os.PathLike[str],
+    port: str | os.PathLike[str],
+    *,
+    map_file: str | os.PathLike[str] | None = None,
+    rename: Sequence[tuple[str, str]] = (),
+) -> ForcingPlan:
+    """Which of the reference's values a forced replay of the port gives to which layer.
+
+    Args:
+        reference: path of the reference's dump. Where it is a forced replay of the reference by
+            itself, gradients of inputs are given as well.
+        port: path of a free run of what is to be replayed; the reference's own for the reference.
+        map_file, rename: as for `diff`.
+
+    Raises:
+        DumpError: one of the dumps cannot be read.
+        UsageError: the map file cannot be used.
+        NothingComparedError: the two have no layer in common.
+    """
+    with open_dump(reference) as left, open_dump(port) as right:
+        user_map = read_user_map(map_file) if map_file is not None else UserMap()
+        pairs = align_dumps(left, right, user_map=user_map.with_rename(tuple(rename))).events
+        plan = forcing_plan(pairs, os.fspath(reference), is_forced(left.run))
+        if not plan.given:
+            raise NothingComparedError(_nothing(left, right))
+        return plan
 
 
 def judge(

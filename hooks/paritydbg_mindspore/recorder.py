@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from mindspore import Tensor, nn
+from mindspore import Parameter, Tensor, nn
 
 from paritydbg.model.event import Phase, Role, Values
+from paritydbg.session.forcing import GRADIENT_OF
 from paritydbg.session.recording import Recording
 from paritydbg_mindspore.optimizers import KINDS, learning_rates
 from paritydbg_mindspore.structure import (
@@ -22,7 +23,9 @@ from paritydbg_mindspore.structure import (
     why_unhooked,
 )
 from paritydbg_mindspore.tape import gradients_are_on
+from paritydbg_mindspore.taps import Taps
 from paritydbg_mindspore.values import tensors_in, tensors_in_call, values_of
+from paritydbg_mindspore.weights import write_parameters
 
 _RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
 Hook = Callable[[Tensor | None], None]
@@ -41,6 +44,8 @@ class MindSporeRecorder:
         # Watched layers whose call goes on: outside of all of them a forward pass begins.
         self._depth = 0
         self._calls: dict[int, list[int]] = {}
+        forcing = recording.forcing
+        self._taps = None if forcing is None else Taps(recording, forcing, _anchor(self._nets))
 
     def attach(self) -> None:
         """Put the hooks in; layers whose hooks cannot fire are reported."""
@@ -94,6 +99,8 @@ class MindSporeRecorder:
 
     def step_begins(self) -> None:
         """Record parameters and buffers before the step, and learning rates."""
+        if self._recording.forcing is not None:
+            self._give_held(self._recording.forcing.held(self._recording.clock.step))
         self._record_tensors(Phase.FORWARD, parameters=True)
         self._record_rates()
 
@@ -105,7 +112,7 @@ class MindSporeRecorder:
         # Where the cell has its own bprop no forward hook will say that the call is over.
         returns = not getattr(cell, "has_bprop", False)
 
-        def before(_: nn.Cell, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        def before(_: nn.Cell, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
             recording = self._recording
             if self._depth == 0:
                 recording.clock.forward_begins()
@@ -113,15 +120,21 @@ class MindSporeRecorder:
             if returns:
                 self._depth += 1
                 self._calls.setdefault(id(cell), []).append(call)
+            if self._taps is not None and recording.live:
+                return self._taps.arguments(name, call, arguments, keywords)
             for slot, tensor in tensors_in_call(arguments, keywords):
-                self._tensor(Role.INPUT, Role.GRAD_INPUT, name, call, slot, tensor)
+                self._tensor(Role.INPUT, name, call, slot, tensor)
+            return None
 
-        def after(_: nn.Cell, arguments: Any, keywords: Any, output: Any) -> None:
+        def after(_: nn.Cell, arguments: Any, keywords: Any, output: Any) -> Any:
             calls = self._calls.get(id(cell))
             call = calls.pop() if calls else 0
             self._depth = max(0, self._depth - 1)
+            if self._taps is not None and self._recording.live:
+                return self._taps.output(name, call, output, outermost=self._depth == 0)
             for slot, tensor in tensors_in(output):
-                self._tensor(Role.OUTPUT, Role.GRAD_OUTPUT, name, call, slot, tensor)
+                self._tensor(Role.OUTPUT, name, call, slot, tensor)
+            return None
 
         self._handles.append(cell.register_forward_pre_hook(before, with_kwargs=True))
         if returns:
@@ -130,11 +143,9 @@ class MindSporeRecorder:
                 cell.register_forward_hook(after, with_kwargs=True, always_call=True)
             )
 
-    def _tensor(
-        self, role: Role, gradient: Role, name: str, call: int, slot: str, tensor: Tensor
-    ) -> None:
+    def _tensor(self, role: Role, name: str, call: int, slot: str, tensor: Tensor) -> None:
         """Record a layer's tensor now and its gradient when that arrives."""
-        recording = self._recording
+        recording, gradient = self._recording, GRADIENT_OF[role]
         if recording.wants(role, name):
             values = values_of(tensor)
             if values is None:
@@ -195,6 +206,13 @@ class MindSporeRecorder:
             self._record_rates()
         recording.clock.optimizer_runs()
 
+    def _give_held(self, values: Mapping[str, Any]) -> None:
+        """Give the nets the reference's parameters and buffers of the step that begins."""
+        for prefix, net in self._nets.items():
+            start = f"{prefix}." if prefix else ""
+            own = {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
+            write_parameters(net, own)
+
     def _record_tensors(self, phase: Phase, parameters: bool) -> None:
         recording = self._recording
         names = first_names(self._nets)
@@ -228,6 +246,13 @@ class MindSporeRecorder:
             name = "lr" if len(rates) == 1 else f"lr.{number}"
             values = Values.of(np.array(rate, np.float64))
             recording.tensor(Phase.UPDATE, Role.STATE, name, values)
+
+
+def _anchor(nets: Mapping[str, object]) -> Parameter | None:
+    """The smallest parameter that is trained, for a gradient of zero is made for it at every tap."""
+    members = [p for _, p, is_buffer in named_parameters(nets) if not is_buffer]
+    trained = [p for p in members if isinstance(p, Parameter) and p.requires_grad]
+    return min(trained, key=lambda parameter: parameter.size, default=None)
 
 
 def _register(tensor: Tensor, hook: Hook) -> None:

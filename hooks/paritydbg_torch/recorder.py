@@ -15,9 +15,12 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 from paritydbg.model.event import Phase, Role, Values
+from paritydbg.session.forcing import GRADIENT_OF
 from paritydbg.session.recording import Recording
 from paritydbg_torch.structure import first_names, named_layers, named_tensors
+from paritydbg_torch.taps import Taps
 from paritydbg_torch.values import tensors_in, tensors_in_call, values_of
+from paritydbg_torch.weights import write_parameters
 
 Found = Iterator[tuple[str, torch.Tensor | PackedSequence]]
 
@@ -35,6 +38,9 @@ class TorchRecorder:
         # Calls of watched layers that are going on: outside of all of them a forward pass begins.
         self._depth = 0
         self._calls: dict[int, list[int]] = {}
+        forcing = recording.forcing
+        self._taps = None if forcing is None else Taps(recording, forcing, self._packed)
+        self._batch_first: dict[str, bool] = {}
 
     def attach(self) -> None:
         """Put the hooks in."""
@@ -68,6 +74,8 @@ class TorchRecorder:
 
     def step_begins(self) -> None:
         """Record parameters and buffers before the step, learning rates and loss scale."""
+        if self._recording.forcing is not None:
+            self._give_held(self._recording.forcing.held(self._recording.clock.step))
         self._record_tensors(Phase.FORWARD, parameters=True)
         self._record_rates()
 
@@ -76,39 +84,41 @@ class TorchRecorder:
         self._record_tensors(Phase.UPDATE, parameters=self._recording.clock.optimizer_known)
 
     def _hook_layer(self, name: str, layer: nn.Module) -> None:
-        batch_first = bool(getattr(layer, "batch_first", False))
+        self._batch_first[name] = bool(getattr(layer, "batch_first", False))
 
-        def take(role: Role, gradient: Role, call: int, found: Found) -> None:
+        def take(role: Role, call: int, found: Found) -> None:
             for slot, value in found:
                 if isinstance(value, PackedSequence):
-                    self._packed(role, gradient, name, call, slot, value, batch_first)
+                    self._packed(role, name, call, slot, value)
                 else:
-                    self._tensor(role, gradient, name, call, slot, value)
+                    self._tensor(role, name, call, slot, value)
 
-        def before(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        def before(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
             recording = self._recording
             if self._depth == 0:
                 recording.clock.forward_begins()
             self._depth += 1
             call = recording.next_call(name) if recording.live else 0
             self._calls.setdefault(id(layer), []).append(call)
-            take(Role.INPUT, Role.GRAD_INPUT, call, tensors_in_call(arguments, keywords))
+            if self._taps is not None and recording.live:
+                return self._taps.arguments(name, call, arguments, keywords)
+            return take(Role.INPUT, call, tensors_in_call(arguments, keywords))
 
-        def after(_: nn.Module, arguments: Any, keywords: Any, output: Any) -> None:
+        def after(_: nn.Module, arguments: Any, keywords: Any, output: Any) -> Any:
             calls = self._calls.get(id(layer))
             call = calls.pop() if calls else 0
             self._depth = max(0, self._depth - 1)
-            take(Role.OUTPUT, Role.GRAD_OUTPUT, call, tensors_in(output))
+            if self._taps is not None and self._recording.live:
+                return self._taps.output(name, call, output, outermost=self._depth == 0)
+            return take(Role.OUTPUT, call, tensors_in(output))
 
         self._handles.append(layer.register_forward_pre_hook(before, with_kwargs=True))
         # Called after an exception too, so that depth and calls stay right for whoever catches it.
         self._handles.append(layer.register_forward_hook(after, with_kwargs=True, always_call=True))
 
-    def _tensor(
-        self, role: Role, gradient: Role, name: str, call: int, slot: str, tensor: torch.Tensor
-    ) -> None:
+    def _tensor(self, role: Role, name: str, call: int, slot: str, tensor: torch.Tensor) -> None:
         """Record a layer's tensor now and its gradient when that arrives."""
-        recording = self._recording
+        recording, gradient = self._recording, GRADIENT_OF[role]
         if recording.wants(role, name):
             values = values_of(tensor)
             if values is None:
@@ -123,19 +133,10 @@ class TorchRecorder:
             # The clock needs to see that a backward pass went on.
             tensor.register_hook(self._tick)
 
-    def _packed(
-        self,
-        role: Role,
-        gradient: Role,
-        name: str,
-        call: int,
-        slot: str,
-        packed: PackedSequence,
-        batch_first: bool,
-    ) -> None:
+    def _packed(self, role: Role, name: str, call: int, slot: str, packed: PackedSequence) -> None:
         """Record a packed sequence padded with zeros, the form that other frameworks know."""
-        recording = self._recording
-        layout = _Padding(packed, batch_first)
+        recording, gradient = self._recording, GRADIENT_OF[role]
+        layout = _Padding(packed, self._batch_first.get(name, False))
 
         def padded(tensor: object) -> Values | None:
             values = values_of(tensor)
@@ -210,6 +211,13 @@ class TorchRecorder:
                             recording.tensor(Phase.UPDATE, Role.GRAD_APPLIED, name, values)
             self._record_rates()
         recording.clock.optimizer_runs()
+
+    def _give_held(self, values: Mapping[str, Any]) -> None:
+        """Give the nets the reference's parameters and buffers of the step that begins."""
+        for prefix, net in self._nets.items():
+            start = f"{prefix}." if prefix else ""
+            own = {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
+            write_parameters(net, own)
 
     def _record_tensors(self, phase: Phase, parameters: bool) -> None:
         recording = self._recording

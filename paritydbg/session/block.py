@@ -11,7 +11,9 @@ from paritydbg.adapters import Adapter, Recorder, adapter_for
 from paritydbg.dump.writer import DumpWriter
 from paritydbg.errors import NothingCapturedError, UsageError, in_a_line
 from paritydbg.model.event import Phase, Role, Values
+from paritydbg.model.forcing import ForcingPlan
 from paritydbg.model.record import Environment
+from paritydbg.session.forcing import start
 from paritydbg.session.plan import CapturePlan, StepChoice, parse_roles
 from paritydbg.session.recording import Recording, Sink
 
@@ -91,6 +93,8 @@ def capture(
     steps: str | None = None,
     layers: Sequence[str] = (),
     roles: Sequence[str] = (),
+    forced_by: ForcingPlan | None = None,
+    perturbed: int = 0,
 ) -> Iterator[Capture]:
     """Record training steps of one or several nets into a dump.
 
@@ -103,6 +107,9 @@ def capture(
         steps: which steps of those in the block, ``1-3``; all by default.
         layers: shell-style patterns of layer names to take; all by default.
         roles: roles to take (``output``, ``grad`` …); all by default.
+        forced_by: a forced replay (see `paritydbg.plan_forcing`): every layer is given the
+            reference's values, forward and backward, so that each layer's error is its own.
+        perturbed: seed of a last-bit perturbation of what is given, 0 for none.
 
     Yields:
         A handle for what hooks cannot see: batch, loss, state, the end of a step.
@@ -131,7 +138,8 @@ def capture(
     def open_sink(environment: Environment) -> Sink:
         return DumpWriter(target, environment, command=" ".join(sys.argv))
 
-    recording = Recording(open_sink, plan, adapter.environment())
+    forcing = None if forced_by is None else start(forced_by, perturbed)
+    recording = Recording(open_sink, plan, adapter.environment(), forcing=forcing)
     optimizers = _listed(optimizer)
     recording.clock.optimizer_known = bool(optimizers)
     for records in adapter.structure(nets):

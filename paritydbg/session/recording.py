@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from paritydbg.model.event import EventKey, Phase, Role, Values
@@ -20,6 +21,7 @@ from paritydbg.model.record import (
     Taken,
 )
 from paritydbg.session.clock import StepClock
+from paritydbg.session.forcing import SETTING, Forcing
 from paritydbg.session.plan import CapturePlan
 
 Record = LayerRecord | ParameterRecord | OptimizerRecord | SkippedRecord | Taken | str
@@ -46,6 +48,7 @@ class Recording:
         plan: what is taken.
         clock: the step that is going on.
         rank: of this process.
+        forcing: the reference's values that replace the net's own, None for a free run.
         events: how many were handed on.
     """
 
@@ -55,12 +58,17 @@ class Recording:
         plan: CapturePlan,
         environment: Environment,
         rank: int = 0,
+        forcing: Forcing | None = None,
     ) -> None:
         self.plan = plan
+        self.forcing = forcing
         self.clock = StepClock()
         self.rank = rank
         self.events = 0
         self._open_sink = open_sink
+        if forcing is not None:
+            settings = (*environment.settings, (SETTING, True))
+            environment = replace(environment, settings=tuple(sorted(settings)))
         self._environment = environment
         self._sink: Sink | None = None
         self._waiting: list[Record] = []

@@ -1,0 +1,151 @@
+"""The values of a forced replay, as a port's hooks ask for them; how hooks put them in is theirs.
+
+A plan says which of the reference's tensors stands in for which; the values stay in the reference's
+dump until they are asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paritydbg.dump.reader import open_dump
+from paritydbg.errors import DumpError
+from paritydbg.measure.precision import unit_roundoff
+from paritydbg.model.event import Event, EventKey, Phase, Role
+from paritydbg.model.forcing import ForcingPlan, Given
+from paritydbg.model.record import RunRecord
+from paritydbg.model.source import EventSource
+from paritydbg.model.transform import Transform
+
+# The setting that tells a dump of a forced replay, whose gradients of inputs are each layer's own.
+SETTING = "forced_replay"
+GRADIENT_OF = {Role.INPUT: Role.GRAD_INPUT, Role.OUTPUT: Role.GRAD_OUTPUT}
+
+
+class Forcing:
+    """A forced replay that goes on.
+
+    Args:
+        plan: what stands in for what.
+        reference: the dump of the plan, open.
+        perturbed: seed of a last-bit perturbation: every float that is given is multiplied by
+            1 + {-1, 0, 1} times its dtype's spacing, drawn anew per tensor; 0 for none.
+    """
+
+    def __init__(self, plan: ForcingPlan, reference: EventSource, perturbed: int = 0) -> None:
+        self._given = plan.given
+        self._reference = reference
+        self._events = {event.order: event for event in reference.events}
+        self._perturbed = perturbed
+
+    def __contains__(self, key: EventKey) -> bool:
+        return key in self._given
+
+    def value(self, key: EventKey, shape: tuple[int, ...]) -> NDArray[Any] | None:
+        """The reference's values for a tensor, None where it has none of that shape."""
+        given = self._given.get(key)
+        if given is None:
+            return None
+        try:
+            events = [self._events[order] for order in given.orders]
+            arrays = given.transform.apply([self._loaded(event) for event in events])
+            array = arrays[given.position]
+        except (KeyError, IndexError, ValueError):
+            return None
+        return np.array(array, order="C") if array.shape == shape else None
+
+    def held(self, step: int) -> dict[str, NDArray[Any]]:
+        """The reference's parameters and buffers from before a step, by the port's names."""
+        found: dict[str, NDArray[Any]] = {}
+        for key, given in self._given.items():
+            if key.role not in (Role.PARAMETER, Role.BUFFER) or key.step != step:
+                continue
+            events = [self._events[order] for order in given.orders if order in self._events]
+            if len(events) == len(given.orders):
+                arrays = given.transform.apply([self._reference.load(event) for event in events])
+                found[key.name] = np.array(arrays[given.position], order="C")
+        return found
+
+    def _loaded(self, event: Event) -> NDArray[Any]:
+        array = self._reference.load(event)
+        spacing = 2.0 * unit_roundoff(event.dtype)
+        if not self._perturbed or not spacing or array.dtype.kind != "f":
+            return array
+        # One draw per tensor and run, whatever order the hooks ask in.
+        draw = np.random.default_rng((self._perturbed, event.order))
+        wide: type[Any] = np.float64 if array.dtype == np.float64 else np.float32
+        factors = draw.integers(-1, 2, size=array.shape, dtype=np.int8).astype(wide)
+        moved: NDArray[Any] = array.astype(wide) * (1 + factors * wide(spacing))
+        return moved.astype(array.dtype)
+
+
+def is_forced(run: RunRecord) -> bool:
+    """Whether a run was a forced replay."""
+    return dict(run.environment.settings).get(SETTING) is True
+
+
+def write_plan(plan: ForcingPlan, path: str) -> None:
+    """Write a plan for the process that will carry it out."""
+    lines = [
+        [_key_fields(key), list(given.orders), asdict(given.transform), given.position]
+        for key, given in plan.given.items()
+    ]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"reference": os.path.abspath(plan.reference), "given": lines}, file)
+
+
+def read_plan(path: str) -> ForcingPlan:
+    """The plan that `write_plan` wrote.
+
+    Raises:
+        DumpError: the file cannot be read, or is no plan.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = json.load(file)
+        given = {
+            _key(fields): Given(tuple(orders), _transform(transform), position)
+            for fields, orders, transform, position in text["given"]
+        }
+        return ForcingPlan(text["reference"], given)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DumpError(f"{path} is no plan of a forced replay: {error}") from error
+
+
+def start(plan: ForcingPlan, perturbed: int = 0) -> Forcing:
+    """A forced replay with its reference opened.
+
+    Raises:
+        DumpError: the reference's dump cannot be read.
+    """
+    return Forcing(plan, open_dump(plan.reference), perturbed)
+
+
+def _key_fields(key: EventKey) -> list[Any]:
+    return [
+        key.step,
+        key.phase.value,
+        key.role.value,
+        key.name,
+        key.call,
+        key.slot,
+        key.micro,
+        key.rank,
+    ]
+
+
+def _key(fields: list[Any]) -> EventKey:
+    step, phase, role, name, call, slot, micro, rank = fields
+    return EventKey(step, Phase(phase), Role(role), name, call, slot, micro, rank)
+
+
+def _transform(fields: Mapping[str, Any]) -> Transform:
+    known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+    return Transform(**known)
