@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from paritydbg.align.dumps import align_dumps
 from paritydbg.align.forcing_plan import forcing_plan
@@ -15,11 +16,13 @@ from paritydbg.explain.context import Context
 from paritydbg.explain.explain import explain
 from paritydbg.measure.noise import ModelledNoise
 from paritydbg.model.forcing import ForcingPlan
+from paritydbg.model.pair import Alignment
 from paritydbg.model.report import Report
 from paritydbg.model.source import EventSource
 from paritydbg.session.forcing import is_forced
 from paritydbg.verdict.compare import compare
-from paritydbg.verdict.ladder import find
+from paritydbg.verdict.ladder import Diagnosis, find
+from paritydbg.verdict.replay import Joined, Replay
 
 Progress = Callable[[int, int], None]
 
@@ -30,6 +33,7 @@ def diff(
     *,
     map_file: str | os.PathLike[str] | None = None,
     rename: Sequence[tuple[str, str]] = (),
+    forced: tuple[str | os.PathLike[str] | None, str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """The report on two dumps: every pair compared, every independent divergence found and explained.
@@ -39,6 +43,8 @@ def diff(
         map_file: YAML or TOML file that names pairs of layers and parameters.
         rename: rename rules from the reference's names to the port's, pairs of pattern and
             replacement.
+        forced: forced replays of the reference by itself (None where there is none) and of the port:
+            each layer is then judged on the reference's own inputs.
         progress: told (pairs done, pairs in all) while comparing.
 
     Raises:
@@ -48,7 +54,12 @@ def diff(
     """
     with open_dump(reference) as left, open_dump(port) as right:
         user_map = read_user_map(map_file) if map_file is not None else UserMap()
-        return judge(left, right, user_map.with_rename(tuple(rename)), progress)
+        user_map = user_map.with_rename(tuple(rename))
+        if forced is None:
+            return judge(left, right, user_map, progress)
+        with open_dump(forced[0] or reference) as mine, open_dump(forced[1]) as yours:
+            replay = Replay(mine, yours, is_forced(mine.run))
+            return judge(left, right, user_map, progress, replay)
 
 
 def plan_forcing(
@@ -74,7 +85,7 @@ def plan_forcing(
     with open_dump(reference) as left, open_dump(port) as right:
         user_map = read_user_map(map_file) if map_file is not None else UserMap()
         pairs = align_dumps(left, right, user_map=user_map.with_rename(tuple(rename))).events
-        plan = forcing_plan(pairs, os.fspath(reference), is_forced(left.run))
+        plan = forcing_plan(pairs, left, is_forced(left.run))
         if not plan.given:
             raise NothingComparedError(_nothing(left, right))
         return plan
@@ -85,6 +96,7 @@ def judge(
     port: EventSource,
     user_map: UserMap,
     progress: Progress | None = None,
+    replay: Replay | None = None,
 ) -> Report:
     """The report on two captured runs that are open already.
 
@@ -94,11 +106,16 @@ def judge(
     alignment = align_dumps(reference, port, user_map=user_map)
     compared = compare(alignment, reference, port, ModelledNoise(), progress)
     diagnosis = find(
-        alignment, compared, reference, port, attribute_differences=attribute_differences
+        alignment,
+        compared,
+        reference,
+        port,
+        attribute_differences=attribute_differences,
+        replay=replay,
     )
     if not diagnosis.coverage.compared:
         raise NothingComparedError(_nothing(reference, port))
-    context = Context(reference, port, alignment, diagnosis.comparisons)
+    context = _context(reference, port, alignment, diagnosis, replay)
     return Report(
         reference_path=reference.path,
         port_path=port.path,
@@ -110,6 +127,25 @@ def judge(
         suspects=tuple(explain(finding, context) for finding in diagnosis.suspects),
         coverage=diagnosis.coverage,
         notes=diagnosis.notes,
+    )
+
+
+def _context(
+    reference: EventSource,
+    port: EventSource,
+    alignment: Alignment,
+    diagnosis: Diagnosis,
+    replay: Replay | None,
+) -> Context:
+    """What explanations may look at: where a replay tested, its tensors in place of the free run's."""
+    if replay is None:
+        return Context(reference, port, alignment, diagnosis.comparisons)
+    pairs = tuple(comparison.pair for comparison in diagnosis.comparisons)
+    return Context(
+        Joined(reference, replay.reference),
+        Joined(port, replay.port),
+        replace(alignment, events=pairs),
+        diagnosis.comparisons,
     )
 
 

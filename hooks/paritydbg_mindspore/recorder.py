@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
-from paritydbg.model.event import Phase, Role, Values
-from paritydbg.session.forcing import GRADIENT_OF
+from paritydbg.model.event import GRADIENT_OF, Phase, Role, Values
 from paritydbg.session.recording import Recording
 from paritydbg_mindspore.optimizers import KINDS, learning_rates
 from paritydbg_mindspore.structure import (

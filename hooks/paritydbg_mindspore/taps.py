@@ -14,8 +14,8 @@ import numpy as np
 from mindspore import Parameter, Tensor
 from mindspore.common._grad_function import _Function
 
-from paritydbg.model.event import EventKey, Phase, Role
-from paritydbg.session.forcing import GRADIENT_OF, Forcing
+from paritydbg.model.event import GRADIENT_OF, EventKey, Phase, Role
+from paritydbg.session.forcing import Forcing
 from paritydbg.session.recording import Recording
 from paritydbg_mindspore.tape import gradients_are_on
 from paritydbg_mindspore.values import values_of

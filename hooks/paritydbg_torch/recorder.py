@@ -14,8 +14,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
-from paritydbg.model.event import Phase, Role, Values
-from paritydbg.session.forcing import GRADIENT_OF
+from paritydbg.model.event import GRADIENT_OF, Phase, Role, Values
 from paritydbg.session.recording import Recording
 from paritydbg_torch.structure import first_names, named_layers, named_tensors
 from paritydbg_torch.taps import Taps

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-from paritydbg.model.event import EventKey, Phase, Role
-from paritydbg.session.forcing import GRADIENT_OF, Forcing
+from paritydbg.model.event import GRADIENT_OF, EventKey, Phase, Role
+from paritydbg.session.forcing import Forcing
 from paritydbg.session.recording import Recording
 from paritydbg_torch.values import values_of
 

@@ -19,6 +19,7 @@ from paritydbg.model.event import Event, EventKey, decode
 from paritydbg.model.record import (
     Environment,
     LayerRecord,
+    NoiseRecord,
     OptimizerRecord,
     ParameterRecord,
     RunRecord,
@@ -248,4 +249,5 @@ def _run(
         complete=bool(end.get("complete", False)),
         ended=str(end.get("ended", "")) if end else "the process was killed, or still runs",
         notes=tuple(records.get(str, ())),
+        noise=tuple(records.get(NoiseRecord, ())),
     )

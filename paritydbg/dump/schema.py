@@ -15,6 +15,7 @@ from paritydbg.model.event import EventKey, Phase, Role
 from paritydbg.model.record import (
     Environment,
     LayerRecord,
+    NoiseRecord,
     OptimizerRecord,
     ParameterRecord,
     SkippedRecord,
@@ -32,13 +33,14 @@ ARENA_CHUNK = 1 << 20
 LOG_CHUNK = 1 << 16
 EMPTY: NDArray[np.uint8] = np.zeros(0, np.uint8)
 
-Record = LayerRecord | ParameterRecord | OptimizerRecord | SkippedRecord | Taken | str
+Record = LayerRecord | ParameterRecord | OptimizerRecord | SkippedRecord | Taken | NoiseRecord | str
 _KINDS: dict[str, type[Any]] = {
     "layer": LayerRecord,
     "parameter": ParameterRecord,
     "optimizer": OptimizerRecord,
     "skipped": SkippedRecord,
     "taken": Taken,
+    "noise": NoiseRecord,
 }
 # A member's `value` is looked up through a descriptor; a dict is several times faster.
 _WORDS: dict[Phase | Role, str] = {word: word.value for kind in (Phase, Role) for word in kind}

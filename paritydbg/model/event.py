@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -32,6 +32,13 @@ class Role(str, Enum):
     STATE = "state"
     LOSS = "loss"
     BATCH = "batch"
+
+
+GRADIENT_OF = {
+    Role.INPUT: Role.GRAD_INPUT,
+    Role.OUTPUT: Role.GRAD_OUTPUT,
+    Role.PARAMETER: Role.GRAD,
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,14 @@ class EventKey:
         """The name with its call: ``block.fc``, ``block.fc#1`` for the second call."""
         name = self.name or "(net)"
         return f"{name}#{self.call}" if self.call else name
+
+    @property
+    def gradient(self) -> EventKey | None:
+        """The key of its gradient, None for what has none of its own."""
+        role = GRADIENT_OF.get(self.role)
+        if role is None or self.phase is not Phase.FORWARD:
+            return None
+        return replace(self, role=role, phase=Phase.BACKWARD)
 
     def __str__(self) -> str:
         slot = f"[{self.slot}]" if self.slot else ""

@@ -122,6 +122,30 @@ class SkippedRecord:
 
 
 @dataclass(frozen=True)
+class NoiseRecord:
+    """How far one tensor moves by rounding alone, measured on the reference itself.
+
+    Attributes:
+        step, phase, role, name, call, slot, micro, rank: the event's key, enumerations by their values.
+        spread: largest ‖x_k - x‖ over runs whose given values were perturbed in their last bit.
+        exact: ‖x - x64‖ against the same layer in float64, None where it could not be promoted.
+        runs: how many perturbed runs there were.
+    """
+
+    step: int
+    phase: str
+    role: str
+    name: str
+    call: int
+    slot: str
+    micro: int
+    rank: int
+    spread: float | None = None
+    exact: float | None = None
+    runs: int = 0
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """Everything a dump says beside its tensors.
 
@@ -129,6 +153,7 @@ class RunRecord:
         complete: False where the run was cut short (killed, or a step raised).
         ended: how it ended, in words, where it was not complete.
         notes: remarks for the report, one sentence each.
+        noise: measured noise of single tensors, where it was measured.
     """
 
     environment: Environment
@@ -142,3 +167,4 @@ class RunRecord:
     complete: bool = False
     ended: str = ""
     notes: tuple[str, ...] = ()
+    noise: tuple[NoiseRecord, ...] = ()

@@ -95,6 +95,7 @@ def capture(
     roles: Sequence[str] = (),
     forced_by: ForcingPlan | None = None,
     perturbed: int = 0,
+    noise_from: Sequence[str | os.PathLike[str]] = (),
 ) -> Iterator[Capture]:
     """Record training steps of one or several nets into a dump.
 
@@ -110,6 +111,7 @@ def capture(
         forced_by: a forced replay (see `paritydbg.plan_forcing`): every layer is given the
             reference's values, forward and backward, so that each layer's error is its own.
         perturbed: seed of a last-bit perturbation of what is given, 0 for none.
+        noise_from: dumps of perturbed replays, whose spread is recorded beside each tensor.
 
     Yields:
         A handle for what hooks cannot see: batch, loss, state, the end of a step.
@@ -138,7 +140,8 @@ def capture(
     def open_sink(environment: Environment) -> Sink:
         return DumpWriter(target, environment, command=" ".join(sys.argv))
 
-    forcing = None if forced_by is None else start(forced_by, perturbed)
+    moved = [os.fspath(one) for one in noise_from]
+    forcing = None if forced_by is None else start(forced_by, perturbed, moved)
     recording = Recording(open_sink, plan, adapter.environment(), forcing=forcing)
     optimizers = _listed(optimizer)
     recording.clock.optimizer_known = bool(optimizers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 from paritydbg.dump.reader import open_dump
 from paritydbg.errors import DumpError
 from paritydbg.measure.precision import unit_roundoff
-from paritydbg.model.event import Event, EventKey, Phase, Role
+from paritydbg.model.event import Event, EventKey, Phase, Role, Values
 from paritydbg.model.forcing import ForcingPlan, Given
-from paritydbg.model.record import RunRecord
+from paritydbg.model.record import NoiseRecord, RunRecord
 from paritydbg.model.source import EventSource
 from paritydbg.model.transform import Transform
 
 # The setting that tells a dump of a forced replay, whose gradients of inputs are each layer's own.
 SETTING = "forced_replay"
-GRADIENT_OF = {Role.INPUT: Role.GRAD_INPUT, Role.OUTPUT: Role.GRAD_OUTPUT}
 
 
 class Forcing:
@@ -37,13 +36,21 @@ class Forcing:
         reference: the dump of the plan, open.
         perturbed: seed of a last-bit perturbation: every float that is given is multiplied by
             1 + {-1, 0, 1} times its dtype's spacing, drawn anew per tensor; 0 for none.
+        moved: perturbed replays of the same run, from which the spread of each tensor is told.
     """
 
-    def __init__(self, plan: ForcingPlan, reference: EventSource, perturbed: int = 0) -> None:
+    def __init__(
+        self,
+        plan: ForcingPlan,
+        reference: EventSource,
+        perturbed: int = 0,
+        moved: Sequence[EventSource] = (),
+    ) -> None:
         self._given = plan.given
         self._reference = reference
         self._events = {event.order: event for event in reference.events}
         self._perturbed = perturbed
+        self._moved = [(source, {e.key: e for e in source.events}) for source in moved]
 
     def __contains__(self, key: EventKey) -> bool:
         return key in self._given
@@ -60,6 +67,24 @@ class Forcing:
         except (KeyError, IndexError, ValueError):
             return None
         return np.array(array, order="C") if array.shape == shape else None
+
+    def noise(self, key: EventKey, values: Values) -> NoiseRecord | None:
+        """How far a tensor lies from the same one of the perturbed replays; None without any."""
+        mine = values.decoded()
+        if not self._moved or mine.dtype.kind != "f":
+            return None
+        spread, runs = 0.0, 0
+        for source, events in self._moved:
+            event = events.get(key)
+            if event is None or event.shape != mine.shape:
+                continue
+            difference = source.load(event).astype(np.float64) - mine
+            spread = max(spread, float(np.linalg.norm(difference)))
+            runs += 1
+        if not runs or not np.isfinite(spread):
+            return None
+        place = (key.step, key.phase.value, key.role.value, key.name, key.call, key.slot)
+        return NoiseRecord(*place, key.micro, key.rank, spread, None, runs)
 
     def held(self, step: int) -> dict[str, NDArray[Any]]:
         """The reference's parameters and buffers from before a step, by the port's names."""
@@ -119,13 +144,13 @@ def read_plan(path: str) -> ForcingPlan:
         raise DumpError(f"{path} is no plan of a forced replay: {error}") from error
 
 
-def start(plan: ForcingPlan, perturbed: int = 0) -> Forcing:
-    """A forced replay with its reference opened.
+def start(plan: ForcingPlan, perturbed: int = 0, moved: Sequence[str] = ()) -> Forcing:
+    """A forced replay with its reference, and the perturbed replays if there are any, opened.
 
     Raises:
         DumpError: the reference's dump cannot be read.
     """
-    return Forcing(plan, open_dump(plan.reference), perturbed)
+    return Forcing(plan, open_dump(plan.reference), perturbed, [open_dump(path) for path in moved])
 
 
 def _key_fields(key: EventKey) -> list[Any]:

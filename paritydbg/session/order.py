@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from paritydbg.dump.reader import open_dump
 from paritydbg.dump.writer import DumpWriter
 from paritydbg.model.record import Environment
+from paritydbg.session.forcing import read_plan, start
 from paritydbg.session.plan import CapturePlan, StepChoice, parse_roles
 from paritydbg.session.recording import Recording, Sink
 from paritydbg.session.same_start import SameStart
@@ -29,6 +30,9 @@ class LaunchOrder:
         weights_from, inputs_from: dumps that give the start, ``""`` for the script's own.
         no_dropout: whether every dropout hands on what it is given.
         rename: rename rules for parameters, pairs of pattern and replacement.
+        forced_plan: file with the plan of a forced replay, ``""`` for a free run.
+        perturbed: seed of a last-bit perturbation of a forced replay, 0 for none.
+        noise_from: dumps of perturbed replays, whose spread is recorded beside each tensor.
         command: the script's command line.
         claims: folder in which processes that capture claim their rank by making a file.
     """
@@ -43,6 +47,9 @@ class LaunchOrder:
     inputs_from: str = ""
     rename: tuple[tuple[str, str], ...] = ()
     no_dropout: bool = False
+    forced_plan: str = ""
+    perturbed: int = 0
+    noise_from: tuple[str, ...] = ()
     command: str = ""
     claims: str = ""
 
@@ -54,7 +61,7 @@ class LaunchOrder:
     def decoded(text: str) -> LaunchOrder:
         """The order that the text holds."""
         fields = json.loads(text)
-        for name in ("layers", "roles"):
+        for name in ("layers", "roles", "noise_from"):
             fields[name] = tuple(fields[name])
         fields["rename"] = tuple((old, new) for old, new in fields["rename"])
         return LaunchOrder(**fields)
@@ -74,7 +81,10 @@ class LaunchOrder:
         def open_sink(environment: Environment) -> Sink:
             return DumpWriter(path_of_rank(self.out, rank), environment, command=self.command)
 
-        return Recording(open_sink, self.plan(), environment, rank)
+        forcing = None
+        if self.forced_plan:
+            forcing = start(read_plan(self.forced_plan), self.perturbed, self.noise_from)
+        return Recording(open_sink, self.plan(), environment, rank, forcing)
 
     def same_start(self) -> SameStart | None:
         """The start taken from other dumps, None where none was asked for."""

@@ -15,6 +15,7 @@ from paritydbg.model.event import EventKey, Phase, Role, Values
 from paritydbg.model.record import (
     Environment,
     LayerRecord,
+    NoiseRecord,
     OptimizerRecord,
     ParameterRecord,
     SkippedRecord,
@@ -24,7 +25,7 @@ from paritydbg.session.clock import StepClock
 from paritydbg.session.forcing import SETTING, Forcing
 from paritydbg.session.plan import CapturePlan
 
-Record = LayerRecord | ParameterRecord | OptimizerRecord | SkippedRecord | Taken | str
+Record = LayerRecord | ParameterRecord | OptimizerRecord | SkippedRecord | Taken | NoiseRecord | str
 
 
 class Sink(Protocol):
@@ -124,8 +125,11 @@ class Recording:
                 micro=self.clock.micro if micro is None else micro,
                 rank=self.rank,
             )
+            noise = None if self.forcing is None else self.forcing.noise(key, values)
             self._opened().add(key, values)
             self.events += 1
+            if noise is not None:
+                self._opened().record(noise)
 
     def record(self, record: Record) -> None:
         """Hand a record (or a note) on, once; it waits until there is an event to go with."""

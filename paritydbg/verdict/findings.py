@@ -9,8 +9,10 @@ from paritydbg.model.comparison import Verdict
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.finding import AttributeDifference, Finding, Stage
 from paritydbg.model.pair import Alignment
+from paritydbg.verdict.folding import folded
 from paritydbg.verdict.harmless import harmless, initial, reparametrised
 from paritydbg.verdict.judge import MATTERS, Judged
+from paritydbg.verdict.merging import alike, merged, rung
 from paritydbg.verdict.places import place_of, stage_of
 from paritydbg.verdict.told import Told
 from paritydbg.verdict.update_findings import update_findings
@@ -18,21 +20,6 @@ from paritydbg.verdict.updates import Update
 
 Differences = Mapping[str, tuple[AttributeDifference, ...]]
 
-_LADDER = (
-    Stage.INPUT_DATA,
-    Stage.STRUCTURE,
-    Stage.WEIGHTS,
-    Stage.CONFIG,
-    Stage.FORWARD,
-    Stage.LOSS,
-    Stage.BACKWARD,
-    Stage.LOSS_SCALE,
-    Stage.DISTRIBUTED,
-    Stage.UPDATE,
-    Stage.TOOL_USAGE,
-    Stage.RUNNING_STATS,
-    Stage.STATE,
-)
 _OF_PARAMETERS = (Role.PARAMETER, Role.GRAD, Role.GRAD_APPLIED)
 # States that explain an update and are no place of their own while updates were seen.
 _EXPLAINING = ("lr", "loss_scale")
@@ -51,6 +38,8 @@ def gather(
         if not (one.event.key.role in _OF_PARAMETERS and one.event.key.name in explained)
         and not harmless(one, told)
     ]
+    kept, into = folded(origins, told.flow)
+    origins = list(kept)
     layers = {pair.reference: pair.port for pair in alignment.layers}
     found = list(structure)
     if not reparametrised(origins, told):
@@ -61,11 +50,12 @@ def gather(
     found += _rates(differences, layers)
     for one in origins:
         if _stands_alone(one, told.updates):
-            found.append(_finding(one, told, differences, layers))
-    findings = _merged(sorted(found, key=_rung))
+            finding = _finding(one, told, differences, layers)
+            found.append(_with(finding, into.get(one.event, ()), told))
+    findings = merged(sorted(found, key=rung))
     inherited = sum(
         one.comparison is not None and one.comparison.verdict is Verdict.INHERITED
-        for one in told.judged
+        for one in told.free
     )
     if findings:
         findings[0] = replace(findings[0], followers=inherited)
@@ -77,6 +67,14 @@ def gather(
     places = {finding.place for finding in findings}
     fresh = {f.place: f for f in reversed(suspects) if f.place not in places}
     return tuple(findings), tuple(reversed(fresh.values()))
+
+
+def _with(finding: Finding, others: Iterable[Judged], told: Told) -> Finding:
+    """The finding with the places of what was folded into it."""
+    places = (place_of(one, told.flow, told.reference, told.agrees) for one in others)
+    also = dict.fromkeys((*finding.also, *places))
+    also.pop(finding.place, None)
+    return replace(finding, also=tuple(also))
 
 
 def _stands_alone(one: Judged, updates: Mapping[Event, Update]) -> bool:
@@ -110,24 +108,8 @@ def _finding(
         evidence=comparison,
         inputs_agree=agree if event.key.role in _FED else None,
         attributes=attributes,
-        also=_alike(event.key.name, attributes, differences),
+        also=alike(event.key.name, attributes, differences),
     )
-
-
-def _alike(
-    layer: str, attributes: tuple[AttributeDifference, ...], differences: Differences
-) -> tuple[str, ...]:
-    """Other layers that were told differently in just the same way."""
-    if not attributes:
-        return ()
-    told = _told(attributes)
-    return tuple(
-        name for name, of_layer in differences.items() if name != layer and _told(of_layer) == told
-    )
-
-
-def _told(attributes: Iterable[AttributeDifference]) -> set[tuple[str, str, str]]:
-    return {(d.name, str(d.reference), str(d.port)) for d in attributes}
 
 
 _FED = (Role.OUTPUT, Role.GRAD_INPUT, Role.GRAD, Role.LOSS, Role.INPUT, Role.GRAD_OUTPUT)
@@ -255,31 +237,6 @@ def _extra(event: Event, name: str, layers: Mapping[str, str]) -> Finding:
         phase=Phase.BACKWARD,
         step=event.key.step,
     )
-
-
-def _merged(findings: Sequence[Finding]) -> list[Finding]:
-    """Each place once, and layers that share a reason under the first of them."""
-    kept: list[Finding] = []
-    for finding in findings:
-        twin = next((k for k in kept if _same(k, finding)), None)
-        if twin is None:
-            kept.append(finding)
-        elif finding.place != twin.place and finding.place not in twin.also:
-            kept[kept.index(twin)] = replace(twin, also=(*twin.also, finding.place))
-    return kept
-
-
-def _same(first: Finding, later: Finding) -> bool:
-    if first.place == later.place and first.stage is later.stage:
-        return True
-    told = _told(first.attributes), _told(later.attributes)
-    return first.stage is later.stage and bool(told[0]) and told[0] == told[1]
-
-
-def _rung(finding: Finding) -> tuple[int, int, int]:
-    order = finding.evidence.pair.first.order if finding.evidence is not None else -1
-    backward = finding.phase is Phase.BACKWARD
-    return finding.step, _LADDER.index(finding.stage), order if not backward else max(order, 0)
 
 
 def _verdict(one: Judged) -> Verdict:

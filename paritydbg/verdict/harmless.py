@@ -24,7 +24,7 @@ def reparametrised(origins: Sequence[Judged], told: Told) -> bool:
         return False
     ends = [
         one.comparison
-        for one in told.judged
+        for one in told.free
         if one.comparison is not None
         and (
             one.event.key.role is Role.LOSS
@@ -42,7 +42,7 @@ def harmless(one: Judged, told: Told) -> bool:
     in one place or the other.
     """
     key = one.event.key
-    judged = told.judged
+    judged = told.free
     if key.role is Role.GRAD_OUTPUT and not one.missing:
         return _goes_nowhere(one, told)
     if key.role not in (Role.INPUT, Role.OUTPUT) or key.name == "":
@@ -68,7 +68,7 @@ def _goes_nowhere(one: Judged, told: Told) -> bool:
     call = told.flow.call(one.event)
     made = [
         other.comparison
-        for other in told.judged
+        for other in told.free
         if other.comparison is not None
         and (other.event.key.step, other.event.key.micro) == (key.step, key.micro)
         and (

@@ -52,12 +52,16 @@ class Judged:
 class Judge:
     """Judges event by event; what was judged stands for what flows on.
 
+    Args:
+        forced: whether every layer was given the reference's values, so that nothing is inherited.
+
     Attributes:
         judged: by the reference's event, in the order of the walk.
     """
 
-    def __init__(self, flow: Flow, noise: Noise) -> None:
+    def __init__(self, flow: Flow, noise: Noise, forced: bool = False) -> None:
         self._flow = flow
+        self._forced = forced
         self._noise = noise
         self._carried: dict[Event, float] = {}
         # Metrics of the pair that is being judged.
@@ -129,10 +133,14 @@ class Judge:
         return tuple(s for s in self._flow.sources.get(event, ()) if s in self.judged)
 
     def _largest(self, sources: Iterable[Event]) -> float:
+        if self._forced:
+            return 0.0
         return max((self._carried[source] for source in sources), default=0.0)
 
     def _largest_lost(self, sources: Iterable[Event]) -> Event | None:
         """A source that differs beyond numbers or far enough to have made this, None without one."""
+        if self._forced:
+            return None
         for source in sources:
             found = self.judged[source].comparison
             if found is not None and (found.metrics is None or found.score == math.inf):
@@ -154,6 +162,8 @@ class Judge:
         size = max(metrics.reference_l2, terms.size)
         own = self._noise.own(dtypes, size)
         through = max(GAIN * inherited * metrics.reference_l2, terms.inherited)
+        if self._forced:
+            through = 0.0
         words = own.words
         if through > OWN * own.l2:
             words = f"{GAIN:g} times what came in ({inherited:.1e})"

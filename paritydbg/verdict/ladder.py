@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paritydbg.measure.noise import ModelledNoise, Noise
 from paritydbg.model.comparison import Comparison
@@ -14,11 +14,13 @@ from paritydbg.model.pair import Alignment, LayerPair
 from paritydbg.model.record import LayerRecord
 from paritydbg.model.report import Coverage
 from paritydbg.model.source import EventSource
-from paritydbg.verdict.compare import compare_pair
+from paritydbg.verdict.compare import compare, compare_pair
 from paritydbg.verdict.findings import gather
 from paritydbg.verdict.precision import precision_findings
+from paritydbg.verdict.replay import Replay, joined_comparisons, joined_judgements, replayed_pairs
 from paritydbg.verdict.scaling import loss_scales
 from paritydbg.verdict.static import structure_findings, unplaced_note
+from paritydbg.verdict.told import Told
 from paritydbg.verdict.walk import Walk
 
 AttributeDifferences = Callable[[LayerRecord, LayerRecord], tuple[AttributeDifference, ...]]
@@ -51,6 +53,7 @@ def find(
     *,
     attribute_differences: AttributeDifferences,
     noise: Noise | None = None,
+    replay: Replay | None = None,
 ) -> Diagnosis:
     """The findings on two aligned and compared runs.
 
@@ -59,6 +62,7 @@ def find(
         attribute_differences: tells what two layers were told differently; it decides whether a
             difference that is too small to matter has a reason.
         noise: rounding errors, modelled unless given.
+        replay: forced replays of the two, which tell each layer's own error from what came in.
     """
     noise = noise or ModelledNoise()
     compared, scaled = _without_loss_scale(compared, reference, port, noise)
@@ -72,11 +76,11 @@ def find(
         *structure_findings(alignment, reference.run, port.run),
         *precision_findings(compared, partners),
     )
-    findings, suspects = gather(walk.told(), alignment, differences, static)
-    final = tuple(
-        walk.judge.judged[c.pair.first].comparison or c if c.pair.first in walk.judge.judged else c
-        for c in compared
-    )
+    told, notes = walk.told(), tuple(walk.notes)
+    if replay is not None:
+        told, notes = _with_replay(told, alignment, replay, noise, differences)
+    findings, suspects = gather(told, alignment, differences, static)
+    final = joined_comparisons(compared, told.judged)
     note = unplaced_note(alignment, reference.run, port.run)
     return Diagnosis(
         findings=findings,
@@ -85,11 +89,31 @@ def find(
         coverage=_coverage(alignment, compared, reference, port),
         notes=(
             *scaled,
-            *walk.notes,
+            *notes,
             *((note,) if note else ()),
             *_notes(alignment, reference, port),
         ),
     )
+
+
+def _with_replay(
+    told: Told,
+    alignment: Alignment,
+    replay: Replay,
+    noise: Noise,
+    differences: dict[str, tuple[AttributeDifference, ...]],
+) -> tuple[Told, tuple[str, ...]]:
+    """What the free run told, with the replay's judgements in their place; and a remark."""
+    pairs = replayed_pairs(alignment, replay)
+    compared = compare(pairs, replay.reference, replay.port, noise)
+    compared, _ = _without_loss_scale(compared, replay.reference, replay.port, noise)
+    walk = Walk(pairs, compared, replay.reference, replay.port, noise, forced=True)
+    walk.run()
+    walk.confirm(differences)
+    walk.blame_losses()
+    judged = joined_judgements(told.judged, walk.told().judged, told.flow)
+    note = f"{len(compared):,} tensors were judged on the reference's own inputs (forced replay)"
+    return replace(told, judged=judged), (note,)
 
 
 def _without_loss_scale(

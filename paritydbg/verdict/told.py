@@ -20,6 +20,7 @@ class Told:
 
     Attributes:
         judged: every event of the reference, in the order of the walk.
+        free: the same as the free run alone has it; whether a difference re-converges is told from it.
         updates: of parameters, by the event after the step.
         flow: what went into what.
         one_sided: gradients that only one side has.
@@ -28,6 +29,7 @@ class Told:
     """
 
     judged: tuple[Judged, ...]
+    free: tuple[Judged, ...]
     updates: Mapping[Event, Update]
     flow: Flow
     one_sided: OneSided

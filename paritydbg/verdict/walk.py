@@ -24,7 +24,11 @@ from paritydbg.verdict.updates import Update, Updates, gradient_comparisons
 
 
 class Walk:
-    """One walk up the ladder over all events of the reference."""
+    """One walk up the ladder over all events of the reference.
+
+    Args:
+        forced: whether the runs are forced replays: only what they tested is walked over.
+    """
 
     def __init__(
         self,
@@ -33,7 +37,9 @@ class Walk:
         reference: EventSource,
         port: EventSource,
         noise: Noise,
+        forced: bool = False,
     ) -> None:
+        self._forced = forced
         self._reference = reference
         self._port = port
         self._compared = compared
@@ -42,7 +48,7 @@ class Walk:
             for event in comparison.pair.reference:
                 self._by_event.setdefault(event, comparison)
         self.flow = Flow(reference.run, reference.events)
-        self.judge = Judge(self.flow, noise)
+        self.judge = Judge(self.flow, noise, forced)
         self.one_sided: OneSided = one_sided(alignment, compared, reference, port)
         self.updates: dict[Event, Update] = {}
         self.notes: list[str] = []
@@ -57,6 +63,8 @@ class Walk:
         """Judge every event in order."""
         for event in sorted(self._reference.events, key=walk_order):
             comparison = self._by_event.get(event)
+            if self._forced and comparison is None:
+                continue
             if comparison is None:
                 if event in self.one_sided.missing or event in self.one_sided.lost:
                     # That nothing goes on from a layer is told where it should have arrived.
@@ -73,7 +81,13 @@ class Walk:
         """All that the walk told, for gathering."""
         judged = tuple(self.judge.judged.values())
         return Told(
-            judged, self.updates, self.flow, self.one_sided, self._reference, self._reordered
+            judged,
+            judged,
+            self.updates,
+            self.flow,
+            self.one_sided,
+            self._reference,
+            self._reordered,
         )
 
     def _reordered(self, comparison: Comparison) -> bool:
