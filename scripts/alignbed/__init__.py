@@ -1,0 +1,1 @@
+"""The parts of alignbench: nets written in other ways, what is true of them, recording, judging."""
