@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,43 +17,98 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def common_options(command: Command) -> Command:
-    """The arguments and options of every command that compares two dumps."""
-    for decorate in reversed(
-        (
-            click.argument("reference", metavar="REF"),
-            click.argument("port", metavar="PORT"),
-            click.option(
-                "--map",
-                "map_file",
-                default=None,
-                metavar="FILE",
-                help="YAML or TOML file that names pairs of layers and parameters.",
-            ),
-            click.option(
-                "--rename",
-                "renames",
-                multiple=True,
-                metavar="OLD=NEW",
-                help="A rename rule from the reference's names to the port's; repeatable.",
-            ),
-            click.option("--json", "as_json", is_flag=True, help="Print JSON (schema versioned)."),
-            click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
-        )
-    ):
-        command = decorate(command)
-    return command
+def common_options(required: bool = True) -> Callable[[Command], Command]:
+    """The arguments and options of every command that compares two dumps.
+
+    Args:
+        required: whether the two dumps must be given.
+    """
+    options = (
+        click.argument("reference", metavar="REF", required=required),
+        click.argument("port", metavar="PORT", required=required),
+        click.option(
+            "--map",
+            "map_file",
+            default=None,
+            metavar="FILE",
+            help="YAML or TOML file that names pairs of layers and parameters.",
+        ),
+        click.option(
+            "--rename",
+            "renames",
+            multiple=True,
+            metavar="OLD=NEW",
+            help="A rename rule from the reference's names to the port's; repeatable.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON (schema versioned)."),
+        click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
+    )
+
+    def decorated(command: Command) -> Command:
+        for decorate in reversed(options):
+            command = decorate(command)
+        return command
+
+    return decorated
 
 
-def compare(reference: str, port: str, map_file: str | None, renames: tuple[str, ...]) -> Report:
+def compare(
+    reference: str,
+    port: str,
+    map_file: str | None,
+    renames: tuple[str, ...],
+    forced: tuple[str, str] | None = None,
+) -> Report:
     """The report on two dumps, with a progress bar on stderr while it is made."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from paritydbg.pipeline import diff
     from paritydbg.weights.rules import parse_rename
 
     rules = tuple(parse_rename(text) for text in renames)
+    with _progress() as advance:
+        return diff(
+            reference, port, map_file=map_file, rename=rules, forced=forced, progress=advance
+        )
+
+
+def compare_scripts(
+    commands: tuple[str, str],
+    folder: str,
+    steps: str,
+    no_dropout: bool,
+    noise_runs: int,
+    map_file: str | None,
+    renames: tuple[str, ...],
+) -> Report:
+    """The report on two scripts, which are run in rounds; every round is told on stderr."""
+    import shlex
+
+    from paritydbg.rounds import bisect_scripts
+    from paritydbg.session.order import LaunchOrder
+    from paritydbg.weights.rules import parse_rename
+
+    order = LaunchOrder(
+        out="",
+        steps=steps,
+        no_dropout=no_dropout,
+        rename=tuple(parse_rename(text) for text in renames),
+        stop=True,
+    )
+    reference, port = (shlex.split(command) for command in commands)
+
+    def tell(line: str) -> None:
+        click.echo(f"paritydbg: {line}", err=True)
+
+    return bisect_scripts(
+        reference, port, folder, order, runs=noise_runs, map_file=map_file, tell=tell
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     errors = Console(stderr=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task("comparing", total=None)
@@ -60,7 +116,7 @@ def compare(reference: str, port: str, map_file: str | None, renames: tuple[str,
         def advance(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        return diff(reference, port, map_file=map_file, rename=rules, progress=advance)
+        yield advance
 
 
 def stdout() -> Console:

@@ -8,7 +8,7 @@ from paritydbg.cli.comparing import common_options, compare, print_structured, s
 
 
 @click.command(name="diff")
-@common_options
+@common_options()
 @click.option("--layer", "layers", multiple=True, metavar="GLOB", help="Only names that fit.")
 @click.option("--role", "roles", multiple=True, metavar="ROLE", help="Only these roles.")
 @click.option(

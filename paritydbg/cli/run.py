@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
 import click
 
 
@@ -68,6 +71,28 @@ import click
     help="Switch dropout off: two frameworks never draw the same masks. Give it on both sides.",
 )
 @click.option(
+    "--forced-by",
+    default="",
+    metavar="DUMP",
+    help="Forced replay: every layer is given the values in this dump (the reference's), forward "
+    "and backward, so that each layer's own error is seen.",
+)
+@click.option(
+    "--free",
+    default="",
+    metavar="DUMP",
+    help="With --forced-by: a free run of this script; it is made first, and dropped, if not given.",
+)
+@click.option(
+    "--noise",
+    is_flag=True,
+    help="Measure rounding as well: the script is run again on its own values, and moved ones, into "
+    "DUMP's neighbour .forced.h5.",
+)
+@click.option(
+    "--stop", is_flag=True, help="End the script after its last wanted step, with exit code 0."
+)
+@click.option(
     "--rename",
     "renames",
     multiple=True,
@@ -89,6 +114,10 @@ def command(
     weights_from: str,
     inputs_from: str,
     no_dropout: bool,
+    forced_by: str,
+    free: str,
+    noise: bool,
+    stop: bool,
     renames: tuple[str, ...],
     command_line: tuple[str, ...],
 ) -> int:
@@ -107,7 +136,17 @@ def command(
     its batches, so that the first difference found is a real one. A MindSpore script in GRAPH
     mode, or with jit, is run in PyNative. With dropout in the nets, --no-dropout on both sides
     lets what lies behind it be compared; rates that differ are found from the layers' settings.
+
+    \b
+      paritydbg run --noise -o ref.h5 -- python train_torch.py
+      paritydbg run --forced-by ref.forced.h5 --free port.h5 -o port.forced.h5 \\
+          -- python train_mindspore.py
+
+    --noise measures how far rounding alone moves each tensor; --forced-by gives every layer of
+    the port the reference's values. bisect --reference CMD --port CMD does all of it.
     """
+    from paritydbg.errors import UsageError
+    from paritydbg.rounds import forced_run, noise_runs
     from paritydbg.session.launcher import run_script
     from paritydbg.session.order import LaunchOrder
     from paritydbg.weights.rules import parse_rename
@@ -122,12 +161,31 @@ def command(
         weights_from=weights_from,
         inputs_from=inputs_from,
         no_dropout=no_dropout,
+        stop=stop or noise,
         rename=tuple(parse_rename(text) for text in renames),
     )
-    launched = run_script(command_line, order)
+    if free and not forced_by:
+        raise UsageError("--free goes with --forced-by; name the dump whose values are given")
+    if noise and forced_by:
+        raise UsageError("--noise measures a reference's free run; leave --forced-by away")
+    if forced_by:
+        launched = forced_run(command_line, order, forced_by, free)
+    else:
+        launched = run_script(command_line, order)
     if launched.captured:
-        _tell(out, bool(weights_from or inputs_from))
+        _tell(out, bool(weights_from or inputs_from or forced_by))
+    if noise and not launched.exit_code:
+        beside = replayed_path(out)
+        launched = noise_runs(command_line, replace(order, out=beside), out)
+        if launched.captured:
+            _tell(beside, is_port=True)
     return launched.exit_code
+
+
+def replayed_path(out: str) -> str:
+    """Where the replay of a reference by itself goes: ``ref.forced.h5`` beside ``ref.h5``."""
+    stem, ending = os.path.splitext(out)
+    return f"{stem}.forced{ending}"
 
 
 def _tell(out: str, is_port: bool) -> None:

@@ -78,8 +78,20 @@ def record_of(line: dict[str, Any]) -> Record:
     kind = fields.pop("kind")
     if kind == "note":
         return str(fields["text"])
+    if kind == "noise":
+        _check_noise(fields)
     made: Record = _KINDS[kind](**{name: frozen(value) for name, value in fields.items()})
     return made
+
+
+def _check_noise(fields: dict[str, Any]) -> None:
+    """Raises KeyError, TypeError or ValueError for values that no measurement gives."""
+    key_of(fields)
+    if _count(fields["runs"]) > 1_000_000:
+        raise ValueError(f"{fields['runs']} runs")
+    for name in ("spread", "exact"):
+        if fields[name] is not None and not float(fields[name]) >= 0.0:
+            raise ValueError(f"{name} is {fields[name]!r}")
 
 
 def environment_of(line: dict[str, Any]) -> Environment:

@@ -5,10 +5,13 @@ The model here knows dtypes and the size of what cancels; measured noise can tak
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from paritydbg.measure.precision import unit_roundoff
+from paritydbg.model.event import EventKey, Phase, Role
+from paritydbg.model.record import NoiseRecord
 
 # Rounding errors of sums grow like the square root of their length in the mean, and blocked kernels
 # keep them smaller still (Higham, Accuracy and Stability of Numerical Algorithms, 4.2): over clean
@@ -16,6 +19,9 @@ from paritydbg.measure.precision import unit_roundoff
 _ROUNDINGS = 8.0
 # 16-bit kernels mostly accumulate in float32 and round once at their end.
 _ROUNDINGS_16_BIT = 2.0
+# With the factor of four that a judgement adds, twenty times the measured noise: over clean runs of the
+# sample pairs single tensors peaked at 17 times (small ones), larger ones at 6.
+_TIMES = 5.0
 
 
 @dataclass(frozen=True)
@@ -33,12 +39,16 @@ class Noise(Protocol):
     def basis(self) -> Literal["measured", "modelled"]:
         """Where the numbers come from."""
 
-    def own(self, dtypes: tuple[str, ...], size_l2: float) -> Own:
+    def own(
+        self, dtypes: tuple[str, ...], size_l2: float, key: EventKey | None = None, l2: float = 0.0
+    ) -> Own:
         """The allowed ‖p - r‖ where everything that came in was equal.
 
         Args:
             dtypes: of the result and of what it was made from, of both sides.
             size_l2: norm of the result or, where terms cancel, of what they come to without signs.
+            key: the reference's event, for noise that was measured on it.
+            l2: norm of the result itself, which is all that counts beside measured noise.
         """
 
 
@@ -51,9 +61,57 @@ class ModelledNoise:
         """See `Noise`."""
         return "modelled"
 
-    def own(self, dtypes: tuple[str, ...], size_l2: float) -> Own:
+    def own(
+        self, dtypes: tuple[str, ...], size_l2: float, key: EventKey | None = None, l2: float = 0.0
+    ) -> Own:
         """See `Noise`."""
         unit = unit_roundoff(*dtypes)
         times = _ROUNDINGS_16_BIT if unit > 2.0**-20 else _ROUNDINGS
         coarsest = max(dtypes, key=unit_roundoff, default="")
         return Own(times * unit * size_l2, f"{times:g} {coarsest} roundings of its terms")
+
+
+class MeasuredNoise:
+    """Rounding as the reference's own perturbed replays showed it; modelled where none was measured.
+
+    Args:
+        records: of a replay of the reference by itself.
+    """
+
+    def __init__(self, records: Iterable[NoiseRecord]) -> None:
+        self._known = {_key(record): record for record in records}
+        self._model = ModelledNoise()
+
+    @property
+    def basis(self) -> Literal["measured", "modelled"]:
+        """See `Noise`."""
+        return "measured"
+
+    def own(
+        self, dtypes: tuple[str, ...], size_l2: float, key: EventKey | None = None, l2: float = 0.0
+    ) -> Own:
+        """See `Noise`."""
+        record = None if key is None else self._known.get(key)
+        if record is None:
+            return self._model.own(dtypes, size_l2)
+        # Another kernel rounds as often as this one, whatever a moved last bit does.
+        modelled = self._model.own(dtypes, l2)
+        measured = _TIMES * max(record.spread or 0.0, record.exact or 0.0)
+        if measured <= modelled.l2:
+            return modelled
+        what = "its error against float64" if (record.exact or 0) > (record.spread or 0) else ""
+        spread = what or f"the spread of {record.runs} runs moved in their last bit"
+        return Own(measured, f"{_TIMES:g} times {spread}")
+
+
+def _key(record: NoiseRecord) -> EventKey:
+    return EventKey(
+        record.step,
+        Phase(record.phase),
+        Role(record.role),
+        record.name,
+        record.call,
+        record.slot,
+        record.micro,
+        record.rank,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,12 +31,13 @@ class Launched:
     captured: bool
 
 
-def run_script(command: Sequence[str], order: LaunchOrder) -> Launched:
+def run_script(command: Sequence[str], order: LaunchOrder, *, aside: bool = False) -> Launched:
     """Run the command with capture in every Python process of it, and wait for its end.
 
     Args:
         command: ``("python", "train.py", "--lr", "0.1")``.
         order: what to capture; checked here, so that mistakes show before the script starts.
+        aside: whether what the script prints goes to stderr, out of the way of a report.
 
     Raises:
         UsageError: the program does not exist, a Python started with ``-I``, ``-E`` or ``-S`` (which
@@ -48,7 +50,8 @@ def run_script(command: Sequence[str], order: LaunchOrder) -> Launched:
     claims = tempfile.mkdtemp(prefix="paritydbg-")
     try:
         told = replace(order, command=" ".join(command), claims=claims)
-        code = _wait(subprocess.Popen(list(command), env=_environment(told)))
+        out = sys.stderr if aside else None
+        code = _wait(subprocess.Popen(list(command), env=_environment(told), stdout=out))
     finally:
         shutil.rmtree(claims, ignore_errors=True)
     captured = _identity(order.out) != before

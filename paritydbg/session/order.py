@@ -33,6 +33,7 @@ class LaunchOrder:
         forced_plan: file with the plan of a forced replay, ``""`` for a free run.
         perturbed: seed of a last-bit perturbation of a forced replay, 0 for none.
         noise_from: dumps of perturbed replays, whose spread is recorded beside each tensor.
+        stop: whether the script is ended after its last wanted step.
         command: the script's command line.
         claims: folder in which processes that capture claim their rank by making a file.
     """
@@ -50,6 +51,7 @@ class LaunchOrder:
     forced_plan: str = ""
     perturbed: int = 0
     noise_from: tuple[str, ...] = ()
+    stop: bool = False
     command: str = ""
     claims: str = ""
 

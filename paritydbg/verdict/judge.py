@@ -160,7 +160,7 @@ class Judge:
         dtypes = self._dtypes(comparison, sources)
         terms = self._terms(event, sources)
         size = max(metrics.reference_l2, terms.size)
-        own = self._noise.own(dtypes, size)
+        own = self._noise.own(dtypes, size, event.key, metrics.reference_l2)
         through = max(GAIN * inherited * metrics.reference_l2, terms.inherited)
         if self._forced:
             through = 0.0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from paritydbg.measure.noise import ModelledNoise, Noise
+from paritydbg.measure.noise import MeasuredNoise, ModelledNoise, Noise
 from paritydbg.model.comparison import Comparison
 from paritydbg.model.event import Phase
 from paritydbg.model.finding import AttributeDifference, Finding
@@ -91,7 +91,9 @@ def find(
             *scaled,
             *notes,
             *((note,) if note else ()),
-            *_notes(alignment, reference, port),
+            *_notes(
+                alignment, reference, port, replay is not None and bool(replay.reference.run.noise)
+            ),
         ),
     )
 
@@ -105,6 +107,8 @@ def _with_replay(
 ) -> tuple[Told, tuple[str, ...]]:
     """What the free run told, with the replay's judgements in their place; and a remark."""
     pairs = replayed_pairs(alignment, replay)
+    records = replay.reference.run.noise
+    noise = MeasuredNoise(records) if records else noise
     compared = compare(pairs, replay.reference, replay.port, noise)
     compared, _ = _without_loss_scale(compared, replay.reference, replay.port, noise)
     walk = Walk(pairs, compared, replay.reference, replay.port, noise, forced=True)
@@ -112,8 +116,14 @@ def _with_replay(
     walk.confirm(differences)
     walk.blame_losses()
     judged = joined_judgements(told.judged, walk.told().judged, told.flow)
-    note = f"{len(compared):,} tensors were judged on the reference's own inputs (forced replay)"
-    return replace(told, judged=judged), (note,)
+    notes = [f"{len(compared):,} tensors were judged on the reference's own inputs (forced replay)"]
+    if records:
+        runs = max(record.runs for record in records)
+        notes.append(
+            f"rounding of {len(records):,} tensors was measured on the reference, run {runs} times "
+            "with values moved in their last bit"
+        )
+    return replace(told, judged=judged), tuple(notes)
 
 
 def _without_loss_scale(
@@ -165,8 +175,12 @@ def _coverage(
     return Coverage(captured, len(tested) + len(other), tuple(reasons.most_common()))
 
 
-def _notes(alignment: Alignment, reference: EventSource, port: EventSource) -> tuple[str, ...]:
-    notes = ["rounding was modelled from dtypes and sizes, not measured"]
+def _notes(
+    alignment: Alignment, reference: EventSource, port: EventSource, measured: bool
+) -> tuple[str, ...]:
+    notes = []
+    if not measured:
+        notes.append("rounding was modelled from dtypes and sizes, not measured")
     steps = [sorted({event.key.step for event in source.events}) for source in (reference, port)]
     if steps[0] != steps[1] and set(steps[0]) & set(steps[1]):
         notes.append(f"compared are the steps that both sides have (of {steps[0]} and {steps[1]})")
