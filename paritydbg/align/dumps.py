@@ -43,7 +43,7 @@ def align_dumps(
     )
     first = _pair(sides, given, (), by_order=False)
     first_pairs = _by_event_names(first.layers, reference.run, port.run)
-    executed = _executed(units, Known(first_pairs, *looks))
+    executed = (*first_pairs, *_executed(units, Known(first_pairs, *looks)))
     final = _pair(sides, given, executed, by_order=True)
     layers = _by_event_names(final.layers, reference.run, port.run)
     joined = _Joined(Known(layers, *looks))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,9 @@ from paritydbg.align.calls import Call, Pass
 from paritydbg.align.profiles import Profile, fallback
 from paritydbg.model.event import Role
 from paritydbg.model.pair import How, LayerPair
+from paritydbg.weights.rules import canonical_component
 from paritydbg.weights.sequence import longest_chain, match_scores
+from paritydbg.weights.tree import Signature
 
 # A call within a pass: layer, and number of its call counted within the pass.
 Spot = tuple[str, int]
@@ -134,11 +136,9 @@ def _in_gap(
     """Calls of a gap aligned in order; owners of parameters only where their numbers agree."""
     left = [_looks(mine[spot], fallback(known.reference, spot[0])) for spot in rows]
     right = [_looks(yours[spot], fallback(known.port, spot[0])) for spot in columns]
-    counts = Counter(look.own for look in left), Counter(look.own for look in right)
-    ambiguous = {own for own in counts[0] if own and counts[0][own] != counts[1][own]}
-    codes = _codes([*left, *right])
+    sorts = _sorts(left, right)
+    codes = _codes([*left, *right], [*sorts[0], *sorts[1]])
     table = codes[: len(left)], codes[len(left) :]
-    blocked = np.array([look.own in ambiguous for look in left])
     weights = np.array([4.0, 2.0, 1.0, 0.5])
     partners = {(pair.reference, pair.port) for pair in known.pairs}
     port_layers: dict[str, list[int]] = {}
@@ -149,19 +149,19 @@ def _in_gap(
         promised.setdefault(one, []).extend(port_layers.get(other, ()))
 
     def row_scores(row: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        own, family, kind, shape, inner = table[0][row]
+        sort, family, kind, shape, inner = table[0][row]
         others = table[1]
-        same_own = others[:, 0] == own
+        same_sort = others[:, 0] == sort
         same_family = (others[:, 1] == family) & (family >= 0)
         same_kind = (others[:, 2] == kind) & (kind >= 0)
         unknown = (others[:, 2] < 0) | (kind < 0)
         same_shape = others[:, 3] == shape
         same_inner = others[:, 4] == inner
-        fits = same_own & (
-            same_family | ((same_kind | unknown) & (same_shape | same_inner)) | (own > 0)
+        fits = same_sort & (
+            same_family | ((same_kind | unknown) & (same_shape | same_inner)) | (sort > 0)
         )
         points = np.stack([same_family, same_kind, same_shape, same_inner], axis=1) @ weights
-        scores = np.where(fits & ~blocked[row], points + 0.25, 0.0)
+        scores = np.where(fits, points + 0.25, 0.0)
         for column in promised.get(rows[row][0], ()):
             scores[column] += 6.0
         return scores
@@ -174,7 +174,8 @@ def _in_gap(
 
 @dataclass(frozen=True)
 class _Looks:
-    own: tuple[object, ...]
+    word: str
+    own: Signature
     family: str
     kind: str
     shape: tuple[tuple[int, ...], ...]
@@ -184,6 +185,7 @@ class _Looks:
 def _looks(call: Call, profile: Profile) -> _Looks:
     shapes = call.shapes(Role.OUTPUT) or call.shapes(Role.GRAD_OUTPUT)
     return _Looks(
+        canonical_component(call.layer.rpartition(".")[2]),
         profile.own,
         profile.family,
         profile.kind,
@@ -192,12 +194,43 @@ def _looks(call: Call, profile: Profile) -> _Looks:
     )
 
 
-def _codes(looks: Sequence[_Looks]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Numbers for own, family, kind, shape and shape without axis 0; -1 for an unknown kind."""
+def _sorts(left: Sequence[_Looks], right: Sequence[_Looks]) -> tuple[list[object], list[object]]:
+    """What each call must agree on with its partner; ``()`` for layers without parameters.
+
+    Owners of the same where both sides have equally many; else those of the same last name; else
+    those that differ by a bias (folded norms, a bias left out). Any other has a sort of its own.
+    """
+    found: tuple[list[object], list[object]] = (
+        [None if look.own else () for look in left],
+        [None if look.own else () for look in right],
+    )
+    keys: tuple[Callable[[_Looks], object], ...] = (
+        lambda look: (0, look.own),
+        lambda look: (1, look.own, look.word),
+        lambda look: (2, look.family, tuple(part for part in look.own if part[0] != "bias")),
+    )
+    for key in keys:
+        counts = [
+            Counter(key(look) for look, sort in zip(looks, sorts, strict=True) if sort is None)
+            for looks, sorts in zip((left, right), found, strict=True)
+        ]
+        for looks, sorts in zip((left, right), found, strict=True):
+            for place, look in enumerate(looks):
+                if sorts[place] is None and counts[0][key(look)] == counts[1][key(look)]:
+                    sorts[place] = key(look)
+    for side, sorts in enumerate(found):
+        sorts[:] = [(3, side, n) if sort is None else sort for n, sort in enumerate(sorts)]
+    return found
+
+
+def _codes(
+    looks: Sequence[_Looks], sorts: Sequence[object]
+) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Numbers for sort, family, kind, shape and shape without axis 0; -1 for an unknown kind."""
     tables: list[dict[object, int]] = [{(): 0}, {"": -1}, {"": -1}, {}, {}]
     rows = []
-    for look in looks:
-        fields: tuple[object, ...] = (look.own, look.family, look.kind, look.shape, look.inner)
+    for look, sort in zip(looks, sorts, strict=True):
+        fields: tuple[object, ...] = (sort, look.family, look.kind, look.shape, look.inner)
         rows.append([t.setdefault(f, len(t)) for t, f in zip(tables, fields, strict=True)])
     return np.array(rows, dtype=np.int64)
 

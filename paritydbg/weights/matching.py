@@ -6,7 +6,7 @@ What values or the order of execution tell is found elsewhere and put in through
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from paritydbg.model.pair import How, LayerPair
 from paritydbg.weights.rules import Rename, canonical_component, rename_name
@@ -15,13 +15,19 @@ from paritydbg.weights.tree import Node, Tree
 
 
 class Matching:
-    """Which layer of the port stands for which of the reference, as far as known."""
+    """Which layer of the port stands for which of the reference, as far as known.
+
+    Attributes:
+        prove: gives the layers that equal values of parameters join; asked only where names may
+            mislead, since it reads all values.
+    """
 
     def __init__(self, reference: Tree, port: Tree) -> None:
         self.reference = reference
         self.port = port
         self.to_port: dict[str, LayerPair] = {}
         self.to_reference: dict[str, LayerPair] = {}
+        self.prove: Callable[[], Mapping[str, str]] = dict
 
     def join(self, reference: str, port: str, how: How, confidence: float) -> bool:
         """Note a pair unless one of the two has a partner already; whether it was noted."""
@@ -86,8 +92,12 @@ def _siblings_by_name(matching: Matching, reference: str, port: str) -> None:
     """Join children of a pair by their last names: exact, then in canonical words, then by number."""
     left, right = matching.free_children(reference, port)
     numbered = _numbered(left), _numbered(right)
-    if not _numbers_agree(*numbered):
-        _by_sequence(matching, numbered[0], numbered[1])
+    shifted = _shifted(matching, *numbered)
+    if shifted or not _numbers_agree(*numbered):
+        for node, other in shifted:
+            matching.join(node.name, other.name, "value", 0.95)
+        if not shifted:
+            _by_sequence(matching, numbered[0], numbered[1])
         drop = {node.name for group in numbered for node in group}
         left = [node for node in left if node.name not in drop]
         right = [node for node in right if node.name not in drop]
@@ -138,6 +148,41 @@ def _inside(tree: Tree, name: str, taken: dict[str, LayerPair]) -> list[Node]:
 
 def _numbered(nodes: Sequence[Node]) -> list[Node]:
     return [node for node in nodes if node.last.isdigit()]
+
+
+def _shifted(
+    matching: Matching, left: Sequence[Node], right: Sequence[Node]
+) -> list[tuple[Node, Node]]:
+    """Numbered siblings that values join in order under other numbers, where a side has more of them.
+
+    A block that is missing or extra shifts the numbers behind it, and blocks look alike. Values that
+    only change places are left to the numbers: there the values are what is wrong.
+    """
+    if not left or not right or len(left) == len(right):
+        return []
+    homes: dict[str, Counter[str]] = {}
+    for layer, other in matching.prove().items():
+        mine, yours = _around(layer, left), _around(other, right)
+        if mine and yours:
+            homes.setdefault(mine, Counter())[yours] += 1
+    places = {node.name: place for place, node in enumerate(right)}
+    found = [
+        (node, right[places[next(iter(homes[node.name]))]])
+        for node in left
+        if len(homes.get(node.name, ())) == 1
+    ]
+    order = [places[other.name] for _, other in found]
+    if order != sorted(set(order)) or all(node.last == other.last for node, other in found):
+        return []
+    return found
+
+
+def _around(layer: str, siblings: Sequence[Node]) -> str:
+    """The name of the sibling that a layer is or lies in, ``""`` if in none."""
+    for node in siblings:
+        if layer == node.name or layer.startswith(f"{node.name}."):
+            return node.name
+    return ""
 
 
 def _numbers_agree(left: Sequence[Node], right: Sequence[Node]) -> bool:

@@ -20,7 +20,7 @@ from paritydbg.weights.matching import Matching, pair_by_name
 from paritydbg.weights.rules import DROPPED, Rename, canonical, canonical_parameter, rename_name
 from paritydbg.weights.shapes import plain, transform_between
 from paritydbg.weights.structural import pair_by_structure
-from paritydbg.weights.tree import build_tree
+from paritydbg.weights.tree import Tree, build_tree
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ def pair_sides(
         build_tree(port.layers, port.parameters),
     )
     work = _Parameters(reference, port, matching, tuple(rename))
+    matching.prove = work.proofs
     work.by_user(user_pairs)
     for name, other in user_layers:
         _check_known(name, matching.reference.nodes, "reference", "layer")
@@ -133,14 +134,10 @@ class _Parameters:
         self.rename = rename
         self.mine = {p.name: p for p in reference.parameters}
         self.yours = {p.name: p for p in port.parameters}
-        self.free_mine = {
-            name: p for name, p in self.mine.items() if name.rpartition(".")[2] not in DROPPED
-        }
-        self.free_yours = dict(self.yours)
         # A counter that both sides keep is a buffer like any other.
-        for name in self.mine.keys() - self.free_mine.keys():
-            if name in self.yours:
-                self.free_mine[name] = self.mine[name]
+        dropped = DROPPED - {_last(name) for name in self.yours}
+        self.free_mine = {name: p for name, p in self.mine.items() if _last(name) not in dropped}
+        self.free_yours = dict(self.yours)
         self.pairs: list[ParameterPair] = []
 
     def by_user(self, user_pairs: Sequence[tuple[str, str]]) -> None:
@@ -197,6 +194,18 @@ class _Parameters:
                 (partner,) = found
                 self.matching.join(owner, partner, "value", 0.95)
 
+    def proofs(self) -> Mapping[str, str]:
+        """Owners on either side that equal values of parameters join, and no value contradicts."""
+        reference, port = self.sides
+        votes: dict[str, Counter[str]] = {}
+        for pair in pair_by_value(reference.values, port.values):
+            if len(pair.reference) == len(pair.port) == 1:
+                names = pair.reference[0], pair.port[0]
+                if names[0] in self.mine and names[1] in self.yours:
+                    owner = self.mine[names[0]].layer
+                    votes.setdefault(owner, Counter())[self.yours[names[1]].layer] += 1
+        return {owner: next(iter(found)) for owner, found in votes.items() if len(found) == 1}
+
     def fused(self) -> None:
         def home(layer: str) -> str:
             partner = self.matching.partner(layer)
@@ -210,8 +219,8 @@ class _Parameters:
         return tuple(sorted(self.pairs, key=lambda pair: places[pair.reference[0]]))
 
     def _in_layers(self, pair: LayerPair) -> None:
-        mine = [p.name for p in self.matching.reference.owned.get(pair.reference, ())]
-        yours = [p.name for p in self.matching.port.owned.get(pair.port, ())]
+        mine = [p.name for p in self._owned(self.matching.reference, pair.reference)]
+        yours = [p.name for p in self._owned(self.matching.port, pair.port)]
         same_layer = pair.reference == pair.port
         for name in mine:
             other = f"{pair.port}.{_last(name)}" if pair.port else _last(name)
@@ -224,6 +233,12 @@ class _Parameters:
                 self._pair(name, other, how, min(0.97, pair.confidence))
         for _, (name, other) in self._unique(mine, yours, self._looks).items():
             self._pair(name, other, "sequence", min(0.7, pair.confidence))
+
+    def _owned(self, tree: Tree, layer: str) -> Sequence[ParameterRecord]:
+        """What a layer owns; of a net that only wraps another one what that one owns."""
+        while not layer and not tree.owned.get(layer) and len(tree.nodes[layer].children) == 1:
+            (layer,) = tree.nodes[layer].children
+        return tree.owned.get(layer, ())
 
     def _unique(
         self, mine: Sequence[str], yours: Sequence[str], key: Any

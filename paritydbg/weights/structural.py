@@ -5,7 +5,8 @@ Never a guess: a group of layers that look alike is joined only if both sides ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from paritydbg.weights.matching import Matching, descend, in_order
 from paritydbg.weights.tree import Node, Signature, Tree
@@ -29,17 +30,15 @@ def pair_by_structure(matching: Matching, by_order: bool = True) -> None:
     _owners_between_anchors(matching, by_order)
     _parents(matching)
     descend(matching, siblings)
+    if by_order:
+        descend(matching, _only_of_its_kind)
 
 
 def _siblings_by_weights(matching: Matching, reference: str, port: str, by_order: bool) -> None:
     left, right = matching.free_children(reference, port)
     left, right = _open_up(matching, left, right)
-    keys = _shared_keys([n.below for n in left], [n.below for n in right], by_order)
-    for below, confidence in keys.items():
-        mine = [node for node in left if node.below == below]
-        yours = [node for node in right if node.below == below]
-        for one, other in zip(mine, yours, strict=True):
-            matching.join(one.name, other.name, "sequence", confidence)
+    for one, other, confidence in _alike_pairs(left, right, lambda node: node.below, by_order):
+        matching.join(one.name, other.name, "sequence", confidence)
 
 
 def _open_up(
@@ -47,9 +46,11 @@ def _open_up(
 ) -> tuple[list[Node], list[Node]]:
     """The siblings, with containers that have no equal on the other side replaced by their insides."""
     while True:
-        wholes = {node.below for node in left} & {node.below for node in right}
-        opened_left = _opened(left, matching.reference, wholes, set(matching.to_port))
-        opened_right = _opened(right, matching.port, wholes, set(matching.to_reference))
+        wholes = _wholes(left, right) | _wholes(right, left)
+        # The largest first: a wrapper comes off before the containers inside it are looked into.
+        largest = max((len(n.below) for n in (*left, *right) if _opens(n, wholes)), default=0)
+        opened_left = _opened(left, matching.reference, wholes, largest, set(matching.to_port))
+        opened_right = _opened(right, matching.port, wholes, largest, set(matching.to_reference))
         # Opening pays only while the other side has something left to meet what comes out.
         if not opened_left or not opened_right or (opened_left, opened_right) == (left, right):
             return left, right
@@ -57,32 +58,61 @@ def _open_up(
 
 
 def _opened(
-    nodes: Sequence[Node], tree: Tree, wholes: set[tuple[Signature, ...]], taken: set[str]
+    nodes: Sequence[Node],
+    tree: Tree,
+    wholes: set[str],
+    largest: int,
+    taken: set[str],
 ) -> list[Node]:
     found: list[Node] = []
     for node in nodes:
-        if node.below in wholes or node.own or node.leaf:
-            found.append(node)
-        else:
+        if _opens(node, wholes) and len(node.below) == largest:
             found += [tree.nodes[child] for child in node.children if child not in taken]
+        else:
+            found.append(node)
     return [node for node in found if node.below]
 
 
+def _wholes(nodes: Sequence[Node], others: Sequence[Node]) -> set[str]:
+    """Names of those that have an equal on the other side; a container and a leaf rarely are."""
+    return {
+        node.name
+        for node in nodes
+        for other in others
+        if node.below == other.below
+        and (node.leaf == other.leaf or (node.kind and node.kind == other.kind))
+    }
+
+
+def _opens(node: Node, wholes: set[str]) -> bool:
+    """Whether a container may be replaced by its insides."""
+    return not (node.name in wholes or node.own or node.leaf)
+
+
+def _only_of_its_kind(matching: Matching, reference: str, port: str) -> None:
+    """Join leaves without parameters that are the only free ones of their kind in both containers."""
+    left, right = (
+        [node for node in nodes if node.leaf and node.kind and not node.below]
+        for nodes in matching.free_children(reference, port)
+    )
+    counts = Counter(node.kind for node in left), Counter(node.kind for node in right)
+    by_kind = {node.kind: node for node in right}
+    for node in left:
+        if counts[0][node.kind] == counts[1][node.kind] == 1:
+            matching.join(node.name, by_kind[node.kind].name, "derived", BY_ORDER)
+
+
 def _owners_between_anchors(matching: Matching, by_order: bool) -> None:
-    """Join free owners that lie between the same two pairs, where looks and numbers leave no choice."""
-    anchors = in_order(matching)
+    """Join free owners that lie between the same two pairs, where looks and numbers leave no choice.
+
+    Without the order of registration there is nothing between pairs: looks must tell on their own.
+    """
+    anchors = in_order(matching) if by_order else []
     left = _gaps(matching.reference, [name for name, _ in anchors], set(matching.to_port))
     right = _gaps(matching.port, [name for _, name in anchors], set(matching.to_reference))
     for mine, yours in zip(left, right, strict=True):
-        keys = _shared_keys([(n.own,) for n in mine], [(n.own,) for n in yours], by_order)
-        for (own,), confidence in keys.items():
-            pairs = zip(
-                [node for node in mine if node.own == own],
-                [node for node in yours if node.own == own],
-                strict=True,
-            )
-            for one, other in pairs:
-                matching.join(one.name, other.name, "sequence", confidence - 0.1)
+        for one, other, sure in _alike_pairs(mine, yours, lambda node: (node.own,), by_order):
+            matching.join(one.name, other.name, "sequence", sure - 0.1)
 
 
 def _gaps(tree: Tree, anchors: Sequence[str], taken: set[str]) -> list[list[Node]]:
@@ -120,15 +150,39 @@ def _home(tree: Tree, other: Tree, name: str, partners: Mapping[str, str]) -> st
     return home or ""
 
 
-def _shared_keys(
-    left: Sequence[tuple[Signature, ...]],
-    right: Sequence[tuple[Signature, ...]],
+def _alike_pairs(
+    left: Sequence[Node],
+    right: Sequence[Node],
+    look: Callable[[Node], tuple[Signature, ...]],
     by_order: bool,
-) -> dict[tuple[Signature, ...], float]:
-    """The looks that both sides have equally often, with the confidence of pairs made by them."""
-    found: dict[tuple[Signature, ...], float] = {}
-    for below in left:
-        count = left.count(below)
-        if any(below) and count == right.count(below) and (by_order or count == 1):
-            found[below] = ALONE if count == 1 else BY_ORDER
+) -> list[tuple[Node, Node, float]]:
+    """Layers whose looks both sides have equally often, in order, with the confidence of each pair.
+
+    Of two layers that own the same the kind tells more, where it is known: a dense layer is no
+    embedding of the same shape.
+    """
+    found: list[tuple[Node, Node, float]] = []
+    for key in (lambda node: (node.kind, look(node)), lambda node: ("", look(node))):
+        used = {node.name for pair in found for node in pair[:2]}
+        mine = _by_look([node for node in left if node.name not in used], key)
+        yours = _by_look([node for node in right if node.name not in used], key)
+        for looks, nodes in mine.items():
+            others = yours.get(looks, [])
+            if not any(looks[1]) or len(nodes) != len(others) or not (by_order or len(nodes) == 1):
+                continue
+            sure = ALONE if len(nodes) == 1 else BY_ORDER
+            found += [
+                (one, other, sure)
+                for one, other in zip(nodes, others, strict=True)
+                if not (one.kind and other.kind and one.kind != other.kind)
+            ]
+    return found
+
+
+def _by_look(
+    nodes: Sequence[Node], key: Callable[[Node], tuple[str, tuple[Signature, ...]]]
+) -> dict[tuple[str, tuple[Signature, ...]], list[Node]]:
+    found: dict[tuple[str, tuple[Signature, ...]], list[Node]] = {}
+    for node in nodes:
+        found.setdefault(key(node), []).append(node)
     return found

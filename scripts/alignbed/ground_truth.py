@@ -78,8 +78,8 @@ def _parameters(reference: Recorded, port: Recorded) -> frozenset[tuple[Names, N
     """Pairs of parameters, tied ones under the first of their names on either side."""
     found = set()
     for name, wanted in port.parameters.items():
-        if wanted and all(one in reference.parameters for one in wanted):
-            found.add((wanted, (name,)))
+        if wanted and all(one in reference.ties for one in wanted):
+            found.add((tuple(reference.ties[one] for one in wanted), (name,)))
     return frozenset(found)
 
 

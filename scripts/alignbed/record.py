@@ -29,12 +29,14 @@ class Recorded:
         dump: its file.
         layers: where every layer comes from, by name.
         parameters: the reference's names that each parameter and buffer stands for, by its own.
+        ties: every name of a parameter or buffer -> the first of its names.
         passes: the places that ran, in order, for each pass of the step.
     """
 
     dump: Path
     layers: dict[str, Origin]
     parameters: dict[str, tuple[str, ...]]
+    ties: dict[str, str]
     passes: tuple[tuple[Place, ...], ...]
 
     def calls(self) -> Counter[str]:
@@ -74,7 +76,7 @@ def record(net: nn.Module, sample: str, dump: Path, passes: int) -> Recorded:
         for handle in handles:
             handle.remove()
     layers = {name: origin(layer) for name, layer in inner.named_modules()}
-    return Recorded(dump, layers, _parameters(inner), tuple(done))
+    return Recorded(dump, layers, *_parameters(inner), tuple(done))
 
 
 def make_net(sample: str) -> nn.Module:
@@ -110,21 +112,24 @@ def _inside(net: nn.Module) -> nn.Module:
     return inner if isinstance(inner, nn.Module) else net
 
 
-def _parameters(net: nn.Module) -> dict[str, tuple[str, ...]]:
-    """The reference's names of each tensor, under the first of its names."""
+def _parameters(net: nn.Module) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """The reference's names of each tensor under the first of its names; all names -> the first."""
     found: dict[str, tuple[str, ...]] = {}
     seen: dict[int, str] = {}
+    ties: dict[str, str] = {}
     for layer_name, layer in net.named_modules():
         here = origin(layer)
         for own, tensor in (*layer._parameters.items(), *layer._buffers.items()):
-            if tensor is None or id(tensor) in seen:
+            if tensor is None:
                 continue
             name = f"{layer_name}.{own}" if layer_name else own
-            seen[id(tensor)] = name
+            ties[name] = seen.setdefault(id(tensor), name)
+            if ties[name] != name:
+                continue
             if own in here.parameters:
                 found[name] = here.parameters[own]
             elif here.layer is not None:
                 found[name] = (f"{here.layer}.{own}" if here.layer else own,)
             else:
                 found[name] = ()
-    return found
+    return found, ties
