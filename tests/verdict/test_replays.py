@@ -1,0 +1,99 @@
+"""Forced replays on real nets: every fault by its own name, in one run; nothing on a right port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+import torch
+from mindspore import nn as mnn
+from torch import nn
+
+import paritydbg
+from paritydbg.model.report import Report
+
+X = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+
+
+class Reference(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(5, 8)
+        self.leaky = nn.LeakyReLU(0.01)
+        self.second = nn.Linear(8, 8)
+        self.norm = nn.LayerNorm(8, eps=1e-5)
+        self.third = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.third(self.norm(self.second(self.leaky(self.first(x)))))
+
+
+class Port(mnn.Cell):
+    def __init__(self, slope: float, eps: float) -> None:
+        super().__init__()
+        self.first = mnn.Dense(5, 8)
+        self.leaky = mnn.LeakyReLU(slope)
+        self.second = mnn.Dense(8, 8)
+        self.norm = mnn.LayerNorm((8,), epsilon=eps)
+        self.third = mnn.Dense(8, 3)
+
+    def construct(self, x: ms.Tensor) -> Any:
+        return self.third(self.norm(self.second(self.leaky(self.first(x)))))
+
+
+def reports(folder: Path, slope: float, eps: float) -> tuple[Report, Report]:
+    """What the free runs alone tell, and what forced replays add."""
+    torch.manual_seed(0)
+    net, port = Reference(), Port(slope, eps)
+    paritydbg.transplant(
+        {name: value.detach().numpy() for name, value in net.state_dict().items()}, port
+    )
+    port.set_train(True)
+    ref, free, own, forced = (folder / f"{name}.h5" for name in ("ref", "port", "own", "forced"))
+
+    def torch_run(path: Path, **options: Any) -> None:
+        net.zero_grad()
+        with paritydbg.capture(net, path, **options):
+            (net(torch.from_numpy(X)) ** 2).sum().backward()
+
+    def port_run(path: Path, **options: Any) -> None:
+        with paritydbg.capture(port, path, **options):
+            ms.value_and_grad(
+                lambda: (port(ms.Tensor(X)) ** 2).sum(), None, port.trainable_params()
+            )()
+
+    torch_run(ref)
+    moved = folder / "moved.h5"
+    plan = paritydbg.plan_forcing(ref, ref)
+    torch_run(moved, forced_by=plan, perturbed=1)
+    torch_run(own, forced_by=plan, noise_from=(moved,))
+    port_run(free)
+    port_run(forced, forced_by=paritydbg.plan_forcing(own, free))
+    return paritydbg.diff(ref, free), paritydbg.diff(ref, free, forced=(own, forced))
+
+
+def test_a_right_port_is_quiet_and_the_noise_is_measured(tmp_path: Path) -> None:
+    free, forced = reports(tmp_path, slope=0.01, eps=1e-5)
+    assert free.exit_code == forced.exit_code == 0
+    assert any("measured on the reference" in note for note in forced.notes)
+    assert not any("modelled" in note for note in forced.notes)
+
+
+def test_two_faults_in_one_net_are_both_named(tmp_path: Path) -> None:
+    _, forced = reports(tmp_path, slope=0.2, eps=1e-2)
+    assert {finding.place for finding in forced.findings} == {"leaky", "norm"}
+
+
+def test_behind_a_fault_every_layer_agrees_on_the_references_values(tmp_path: Path) -> None:
+    free, forced = reports(tmp_path, slope=0.2, eps=1e-5)
+    assert [finding.place for finding in forced.findings] == ["leaky"]
+    far = {c.pair.first.key.name: c for c in free.comparisons if c.pair.first.key.role == "output"}
+    near = {
+        c.pair.first.key.name: c for c in forced.comparisons if c.pair.first.key.role == "output"
+    }
+    assert far["third"].metrics is not None
+    assert near["third"].metrics is not None
+    assert far["third"].metrics.relative_l2 > 1e-2
+    assert near["third"].metrics.relative_l2 < 1e-6
