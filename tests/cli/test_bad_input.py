@@ -172,3 +172,28 @@ def test_weights_that_do_not_fit(
     assert "(3, 4)" in line
     assert "(3, 9)" in line
     assert not out.exists()
+
+
+def test_a_bisection_of_half_a_pair(tmp_path: Path, fails: Callable[..., str]) -> None:
+    assert "give both scripts" in fails("bisect", "--reference", "python train.py")
+    ref = dump(tmp_path / "ref.h5")
+    assert "two dumps" in fails("bisect", ref)
+    assert "not both" in fails("bisect", ref, ref, "--reference", "a", "--port", "b")
+
+
+def test_a_forced_replay_that_cannot_be(tmp_path: Path, fails: Callable[..., str]) -> None:
+    out, command = str(tmp_path / "o.h5"), ("--", "python", "-c", "")
+    assert "--forced-by" in fails("run", "-o", out, "--free", out, *command)
+    ref = dump(tmp_path / "ref.h5")
+    assert "--noise" in fails("run", "-o", out, "--noise", "--forced-by", ref, *command)
+    missing = str(tmp_path / "none.h5")
+    assert "does not exist" in fails("run", "-o", out, "--forced-by", missing, *command)
+
+
+def test_a_script_that_fails_in_a_round(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text("raise SystemExit(3)", encoding="utf-8")
+    command = f"python {script}"
+    asked = ["bisect", "--reference", command, "--port", command, "--keep", str(tmp_path / "k")]
+    assert exit_code(asked) == 2
+    assert "exit code 3" in capfd.readouterr().err
