@@ -26,10 +26,11 @@ _TIMES = 5.0
 
 @dataclass(frozen=True)
 class Own:
-    """What an operator's own rounding may add: the norm, and the same in words."""
+    """What an operator's own rounding may add: the norm, the same in words, and how it is known."""
 
     l2: float
     words: str
+    basis: Literal["measured", "modelled"] = "modelled"
 
 
 class Noise(Protocol):
@@ -101,7 +102,7 @@ class MeasuredNoise:
             return modelled
         what = "its error against float64" if (record.exact or 0) > (record.spread or 0) else ""
         spread = what or f"the spread of {record.runs} runs moved in their last bit"
-        return Own(measured, f"{_TIMES:g} times {spread}")
+        return Own(measured, f"{_TIMES:g} times {spread}", "measured")
 
 
 def _key(record: NoiseRecord) -> EventKey:

@@ -167,7 +167,7 @@ class Judge:
         words = own.words
         if through > OWN * own.l2:
             words = f"{GAIN:g} times what came in ({inherited:.1e})"
-        return Allowance(OWN * own.l2 + through, self._noise.basis, words)
+        return Allowance(OWN * own.l2 + through, own.basis, words)
 
     def _dtypes(self, comparison: Comparison, sources: tuple[Event, ...]) -> tuple[str, ...]:
         found = [event.dtype for event in (*comparison.pair.reference, *comparison.pair.port)]
