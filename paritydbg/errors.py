@@ -4,7 +4,8 @@
     ├── UsageError (ValueError)       an option or argument that cannot be used
     ├── DumpError                     a dump that cannot be read or written
     │   ├── DumpNotFoundError (FileNotFoundError)
-    │   └── DumpVersionError              written by a newer format
+    │   ├── DumpVersionError              written by a newer format
+    │   └── SketchOnlyError               values were asked for where only a sketch is stored
     ├── WeightsError (ValueError)     weights that do not fit or cannot be read
     ├── NothingCapturedError          hooks ran, and nothing came of it
     ├── NothingComparedError          two dumps with nothing in common
@@ -34,6 +35,10 @@ class DumpNotFoundError(DumpError, FileNotFoundError):
 
 class DumpVersionError(DumpError):
     """The dump was written by a newer format than this version reads."""
+
+
+class SketchOnlyError(DumpError):
+    """Values were asked for of a tensor of which the dump holds only a sketch."""
 
 
 class WeightsError(ParitydbgError, ValueError):

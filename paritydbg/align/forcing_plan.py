@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from paritydbg.errors import UsageError
 from paritydbg.model.event import EventKey, Phase, Role
 from paritydbg.model.forcing import ForcingPlan, Given
 from paritydbg.model.pair import EventPair
@@ -24,7 +25,15 @@ def forcing_plan(
             are paired, also where the port's free run had none.
         own_gradients: whether the reference's gradients of inputs are each layer's own share, as a
             forced replay records them, and not the sum over all users of a tensor.
+
+    Raises:
+        UsageError: the reference holds sketches, which cannot be given to a layer.
     """
+    if not all(event.has_values for event in reference.events):
+        raise UsageError(
+            f"{reference.path} holds sketches, and a forced replay needs the values: record the "
+            "reference without --sketch"
+        )
     known = {event.key: event.order for event in reference.events}
     given: dict[EventKey, Given] = {}
     for pair in pairs:

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paritydbg.dump import schema
-from paritydbg.errors import DumpError, DumpNotFoundError, DumpVersionError
+from paritydbg.dump.sketches import SKETCH_BYTES, unpacked
+from paritydbg.errors import DumpError, DumpNotFoundError, DumpVersionError, SketchOnlyError
+from paritydbg.measure.sketch import Sketch, sketch
 from paritydbg.model.event import Event, EventKey, decode
 from paritydbg.model.record import (
     Environment,
@@ -62,20 +64,22 @@ class Dump:
         """The event's values; bfloat16 comes as float32, every other dtype as it is.
 
         Raises:
+            SketchOnlyError: only a sketch of them was stored.
             DumpError: the file was damaged or closed in the meantime.
         """
         return decode(self.load_raw(event), event.dtype)
 
     def load_raw(self, event: Event) -> NDArray[Any]:
         """The event's values as stored: bfloat16 as its bits, uint16."""
+        if not event.has_values:
+            raise SketchOnlyError(
+                f"{self.path} holds only a sketch of {event.key}; record it in full: "
+                "paritydbg run without --sketch, narrowed with --layer"
+            )
         at, dtype = self._places[event.key]
         values = np.empty(event.shape, dtype)
         flat = values.reshape(-1).view(np.uint8) if event.nbytes else schema.EMPTY
-        if event.nbytes:
-            try:
-                self._arena.read_direct(flat, np.s_[at : at + event.nbytes])
-            except (OSError, RuntimeError, ValueError) as error:
-                raise DumpError(f"{self.path} cannot be read at {event.key}: {error}") from error
+        self._read(event, at, flat)
         # Where a file was cut short HDF5 gives zeros without a word.
         if schema.digest(flat, event.dtype, event.shape) != event.digest:
             raise DumpError(
@@ -83,6 +87,32 @@ class Dump:
                 "copy or record it again"
             )
         return values
+
+    def load_sketch(self, event: Event) -> Sketch:
+        """The event's sketch, worked out from the values where these are stored.
+
+        Raises:
+            DumpError: the file was damaged or closed in the meantime.
+        """
+        if event.has_values:
+            return sketch(self.load(event))
+        data = np.zeros(SKETCH_BYTES, np.uint8)
+        self._read(event, self._places[event.key][0], data)
+        found = unpacked(data)
+        if found is None or found.count != _count(event):
+            raise DumpError(
+                f"{self.path} is damaged: the sketch of {event.key} is not the one that was written; "
+                "copy or record it again"
+            )
+        return found
+
+    def _read(self, event: Event, at: int, into: NDArray[np.uint8]) -> None:
+        if not event.nbytes:
+            return
+        try:
+            self._arena.read_direct(into, np.s_[at : at + event.nbytes])
+        except (OSError, RuntimeError, ValueError) as error:
+            raise DumpError(f"{self.path} cannot be read at {event.key}: {error}") from error
 
     def close(self) -> None:
         """Close the file; events can no longer be loaded."""
@@ -141,13 +171,21 @@ class Dump:
         counts = (*shape, line["at"], line["nbytes"])
         if not all(type(n) is int and 0 <= n < 1 << 62 for n in counts) or len(shape) > 32:
             raise ValueError(f"{key} has an impossible size")
+        payload = line.get("payload", "values")
+        if payload not in ("values", "sketch"):
+            raise ValueError(f"{key} has the payload {payload!r}")
+        if payload == "sketch":
+            if line["nbytes"] != SKETCH_BYTES:
+                raise ValueError(f"{key}: {line['nbytes']} bytes are no sketch")
         # Python's integers do not overflow.
-        if math.prod(shape) * dtype.itemsize != line["nbytes"]:
+        elif math.prod(shape) * dtype.itemsize != line["nbytes"]:
             raise ValueError(f"{key}: {line['nbytes']} bytes are not of shape {shape} {stored}")
         if line["at"] + line["nbytes"] > self._arena.shape[0] or line["nbytes"] > self._length:
             raise ValueError(f"{key} lies beyond the end of the file")
         self._places[key] = (line["at"], dtype)
-        return Event(key, order, shape, str(line["dtype"]), line["nbytes"], str(line["digest"]))
+        return Event(
+            key, order, shape, str(line["dtype"]), line["nbytes"], str(line["digest"]), payload
+        )
 
 
 def open_dump(path: str | os.PathLike[str]) -> Dump:
@@ -177,6 +215,11 @@ def open_dump(path: str | os.PathLike[str]) -> Dump:
     except BaseException:
         file.close()
         raise
+
+
+def _count(event: Event) -> int:
+    """Numbers in a tensor, two for a complex one."""
+    return math.prod(event.shape) * (2 if event.dtype.startswith("complex") else 1)
 
 
 def _check_version(file: h5py.File, path: str) -> None:

@@ -23,7 +23,9 @@ from paritydbg.model.record import (
 )
 
 FORMAT = "paritydbg-dump"
-VERSION = 1
+# Written where every event is a tensor's values; sketches came with the second.
+PLAIN_VERSION = 1
+VERSION = 2
 # Bytes of all tensors, one after the other.
 ARENA = "arena"
 # JSON lines: what each tensor is and where it lies, and everything else that is known of the run.

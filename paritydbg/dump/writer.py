@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paritydbg.dump import schema
+from paritydbg.dump.sketches import SKETCH_BYTES, Choice, packed
 from paritydbg.errors import DumpError
+from paritydbg.measure.sketch import sketch as sketch_of
 from paritydbg.model.event import EventKey, Values
 from paritydbg.model.record import Environment
 
@@ -39,15 +41,25 @@ class DumpWriter:
         path: of the file. A dump that is there is replaced; anything else there is refused.
         environment: where the run is made.
         command: the script's command line.
+        sketch: whether larger tensors are stored as sketches of 2 KB. The batch, and parameters and
+            buffers before the first step, are stored as values in any case: a port starts from them.
 
     Raises:
         DumpError: the path cannot be written, or holds something that is no dump.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], environment: Environment, *, command: str = ""
+        self,
+        path: str | os.PathLike[str],
+        environment: Environment,
+        *,
+        command: str = "",
+        sketch: bool = False,
     ) -> None:
         self.path = os.fspath(path)
+        self._choice = Choice() if sketch else None
+        # Digest of a tensor -> place of its sketch.
+        self._sketched: dict[str, int] = {}
         self._lock = threading.RLock()
         self._known: dict[str, int] = {}
         # Digests of a few bytes of each large tensor: what has a new one is new itself.
@@ -91,9 +103,14 @@ class DumpWriter:
         # Not tobytes(): a view costs nothing.
         data = array.reshape(-1).view(np.uint8) if size else schema.EMPTY
         with self._lock:
-            name, at = self._store(data, dtype, array.shape)
+            payload = ""
+            if self._choice is not None and self._choice.sketches(key, values):
+                name, at = self._store_sketch(data, Values(array, dtype))
+                size, payload = SKETCH_BYTES, ',"payload":"sketch"'
+            else:
+                name, at = self._store(data, dtype, array.shape)
             entry = schema.event_line(key, dtype, stored, array.shape)
-            self._lines.append(f'{entry},"at":{at},"nbytes":{size},"digest":"{name}"}}')
+            self._lines.append(f'{entry},"at":{at},"nbytes":{size},"digest":"{name}"{payload}}}')
             self._pending += size
             if self._pending > FLUSH_BYTES or time.monotonic() - self._flushed > FLUSH_SECONDS:
                 self.flush()
@@ -119,6 +136,14 @@ class DumpWriter:
         if known is None:
             known = self._known[name] = self._append(data)
         return name, known
+
+    def _store_sketch(self, data: NDArray[np.uint8], values: Values) -> tuple[str, int]:
+        """Digest of a tensor's bytes and place of its sketch, which is made where it is not there."""
+        name = schema.digest(data, values.dtype, values.array.shape)
+        at = self._sketched.get(name)
+        if at is None:
+            at = self._sketched[name] = self._append(packed(sketch_of(values.decoded())))
+        return name, at
 
     def _begin_hashing(
         self, data: NDArray[np.uint8], dtype: str, shape: tuple[int, ...]
@@ -180,7 +205,10 @@ class DumpWriter:
     def _open(self) -> None:
         self._file = h5py.File(self.path, "w", libver="latest")
         self._file.attrs["format"] = schema.FORMAT
-        self._file.attrs["version"] = schema.VERSION
+        # What holds no sketch stays readable for versions that know none.
+        self._file.attrs["version"] = (
+            schema.PLAIN_VERSION if self._choice is None else schema.VERSION
+        )
         self._arena = self._stream(schema.ARENA, schema.ARENA_CHUNK)
         self._log = self._stream(schema.LOG, schema.LOG_CHUNK)
         # From here on no object may be made, and every flush leaves a file that can be read.

@@ -103,14 +103,17 @@ class Context:
         return self._held.get((name, role, step, phase))
 
     def sides(self, pair: EventPair | None) -> Sides | None:
-        """A pair's values; None for no pair, for too many elements, and where layouts do not fit."""
+        """A pair's values; None for no pair, for too many elements, and where layouts do not fit.
+
+        None as well where only a sketch is stored: an explanation does without.
+        """
         if pair is None or len(pair.port) != 1:
             return None
         if sum(event.nbytes for event in pair.port) > MOST_ELEMENTS * 8:
             return None
         if any(_elements(event) > MOST_ELEMENTS for event in (*pair.reference, *pair.port)):
             return None
-        if not all(_numeric(event) for event in (*pair.reference, *pair.port)):
+        if not all(_usable(event) for event in (*pair.reference, *pair.port)):
             return None
         try:
             (reference,) = pair.transform.apply([self.reference.load(e) for e in pair.reference])
@@ -128,7 +131,7 @@ class Context:
         one, other = pair.reference[0], pair.port[0]
         if max(_elements(one), _elements(other)) > MOST_ELEMENTS:
             return None
-        if not (_numeric(one) and _numeric(other)):
+        if not (_usable(one) and _usable(other)):
             return None
         return Sides(_floats(self.reference.load(one)), _floats(self.port.load(other)))
 
@@ -155,7 +158,7 @@ class Context:
         return None if event is None else self._loaded(side, event)
 
     def _loaded(self, side: int, event: Event) -> Floats | None:
-        if _elements(event) > MOST_ELEMENTS or not _numeric(event):
+        if _elements(event) > MOST_ELEMENTS or not _usable(event):
             return None
         return _floats((self.reference, self.port)[side].load(event))
 
@@ -247,8 +250,9 @@ def _elements(event: Event) -> int:
     return count
 
 
-def _numeric(event: Event) -> bool:
-    return not event.dtype.startswith(("complex", "str"))
+def _usable(event: Event) -> bool:
+    """Whether the values are at hand, and are real numbers."""
+    return event.has_values and not event.dtype.startswith(("complex", "str"))
 
 
 def _floats(array: NDArray[np.generic]) -> Floats:

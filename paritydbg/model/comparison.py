@@ -27,7 +27,8 @@ class Verdict(str, Enum):
 class Metrics:
     """Numbers on two arrays of one shape, all in float64; r is the reference, p the port.
 
-    Elements that are not finite on either side are left out of every number but the counts.
+    Elements that are not finite on either side are left out of every number but the counts. Where a
+    side is a sketch, differences are estimates, and what a sketch cannot tell is nan (places: empty).
 
     Attributes:
         count: elements.
@@ -40,6 +41,7 @@ class Metrics:
         outside: share of elements with |p - r| above the element-wise allowance used for reporting.
         nan_reference, nan_port, inf_reference, inf_port: counts.
         nonfinite_differs: elements that are not finite in the same way on both sides.
+        error_l2: standard error of difference_l2; 0 where it was computed from values.
     """
 
     count: int
@@ -59,6 +61,7 @@ class Metrics:
     inf_reference: int = 0
     inf_port: int = 0
     nonfinite_differs: int = 0
+    error_l2: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+# What a dump holds of a tensor.
+Payload = Literal["values", "sketch"]
 
 
 class Phase(str, Enum):
@@ -127,8 +130,10 @@ class Event:
         order: its number in the order of execution within the dump, from 0.
         shape: of the tensor.
         dtype: framework-free dtype name.
-        nbytes: of the stored values.
-        digest: equal digests mean equal bytes (dtype and shape included).
+        nbytes: of what is stored: the values, or their sketch.
+        digest: equal digests mean equal bytes of the values (dtype and shape included), whatever is
+            stored of them.
+        payload: what is stored: the values, or a sketch of them (`paritydbg.measure.sketch`).
     """
 
     key: EventKey
@@ -137,3 +142,9 @@ class Event:
     dtype: str
     nbytes: int
     digest: str
+    payload: Payload = "values"
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the values can be loaded; of a sketch they cannot."""
+        return self.payload == "values"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
 from paritydbg.model.event import Event
 from paritydbg.model.record import RunRecord
+
+if TYPE_CHECKING:
+    from paritydbg.measure.sketch import Sketch
 
 
 class EventSource(Protocol):
@@ -26,4 +29,11 @@ class EventSource(Protocol):
         """Every captured tensor in order of execution."""
 
     def load(self, event: Event) -> NDArray[Any]:
-        """The event's values; bfloat16 comes as float32, every other dtype as it is."""
+        """The event's values; bfloat16 comes as float32, every other dtype as it is.
+
+        Raises:
+            SketchOnlyError: only a sketch of them is stored (`Event.has_values` tells).
+        """
+
+    def load_sketch(self, event: Event) -> Sketch:
+        """The event's sketch, worked out from the values where these are stored."""

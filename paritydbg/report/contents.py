@@ -25,8 +25,9 @@ class Contents:
         layers: the chosen layers.
         steps: captured steps.
         roles: role -> number of events, in order of first appearance.
-        nbytes: of all chosen events, repeated values counted each time.
+        nbytes: of what is stored of all chosen events, what is repeated counted each time.
         events: the chosen events, empty unless asked for.
+        sketches: how many of the chosen events are stored as sketches.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Contents:
     roles: tuple[tuple[str, int], ...]
     nbytes: int
     events: tuple[Event, ...] = ()
+    sketches: int = 0
 
     def values(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -49,8 +51,15 @@ class Contents:
             "steps": list(self.steps),
             "roles": dict(self.roles),
             "nbytes": self.nbytes,
+            "sketches": self.sketches,
             "events": [
-                {"event": str(e.key), "shape": list(e.shape), "dtype": e.dtype, "order": e.order}
+                {
+                    "event": str(e.key),
+                    "shape": list(e.shape),
+                    "dtype": e.dtype,
+                    "order": e.order,
+                    "payload": e.payload,
+                }
                 for e in self.events
             ],
         }
@@ -75,6 +84,7 @@ def contents_of(source: EventSource, layers: tuple[str, ...], list_events: bool)
         roles=tuple(Counter(event.key.role.value for event in chosen).items()),
         nbytes=sum(event.nbytes for event in chosen),
         events=tuple(chosen) if list_events else (),
+        sketches=sum(not event.has_values for event in chosen),
     )
 
 
@@ -94,6 +104,8 @@ def print_contents(contents: Contents, console: Console) -> None:
     _say(console, f"  steps     {', '.join(map(str, contents.steps)) or 'none'}")
     counts = ", ".join(f"{count} {role}" for role, count in contents.roles)
     _say(console, f"  events    {counts or 'none'} ({contents.nbytes / 2**20:,.1f} MiB)")
+    if contents.sketches:
+        _say(console, f"  sketches  {contents.sketches} of them: statistics and 2 KB, no values")
     for optimizer in run.optimizers:
         told = "; ".join(", ".join(f"{n}={v}" for n, v in group) for group in optimizer.groups)
         _say(console, f"  optimizer {optimizer.api} {told}")
@@ -112,7 +124,7 @@ def print_contents(contents: Contents, console: Console) -> None:
         )
     console.print(table)
     for event in contents.events:
-        _say(console, f"  {event.order:>6} {event.key} {event.shape} {event.dtype}")
+        _say(console, f"  {event.order:>6} {event.key} {event.shape} {event.dtype}" + _kept(event))
     for skipped in run.skipped:
         _say(console, f"  not captured: {skipped.name or '(net)'} {skipped.role}: {skipped.reason}")
     for note in run.notes:
@@ -121,3 +133,7 @@ def print_contents(contents: Contents, console: Console) -> None:
 
 def _say(console: Console, text: str) -> None:
     console.print(text, soft_wrap=True, markup=False)
+
+
+def _kept(event: Event) -> str:
+    return "" if event.has_values else " (sketch)"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from paritydbg.model.comparison import Comparison, Verdict
+from paritydbg.model.comparison import Comparison, Metrics, Verdict
 from paritydbg.model.finding import AttributeDifference, Candidate, Finding, Stage
 from paritydbg.model.record import Attribute, LayerRecord, RunRecord
 from paritydbg.model.report import Report
@@ -85,17 +86,22 @@ def evidence_lines(comparison: Comparison) -> list[Line]:
         lines.append(
             Line(
                 "how far",
-                f"{what}: relative L2 {metrics.relative_l2:.2e}, allowed {allowed:.2e} "
+                f"{what}: relative L2 {metrics.relative_l2:.2e}{error_bar(metrics)}, allowed {allowed:.2e} "
                 f"({allowance.basis}: {allowance.words}); {times_over(comparison.score)}",
             )
         )
-    lines.append(
-        Line(
-            "worst at",
-            f"{list(metrics.max_index)}: reference {metrics.reference_at:.6g}, "
-            f"port {metrics.port_at:.6g}; {metrics.outside:.1%} of {metrics.count} elements outside",
+    if metrics.error_l2:
+        lines.append(
+            Line("sketch", comparison.reason or "estimated from a sketch: no single elements")
         )
-    )
+    elif metrics.max_index or not math.isnan(metrics.reference_at):
+        lines.append(
+            Line(
+                "worst at",
+                f"{list(metrics.max_index)}: reference {metrics.reference_at:.6g}, port "
+                f"{metrics.port_at:.6g}; {metrics.outside:.1%} of {metrics.count} elements outside",
+            )
+        )
     lost = metrics.nan_reference + metrics.inf_reference, metrics.nan_port + metrics.inf_port
     if any(lost):
         lines.append(
@@ -106,6 +112,13 @@ def evidence_lines(comparison: Comparison) -> list[Line]:
             )
         )
     return lines
+
+
+def error_bar(metrics: Metrics) -> str:
+    """`` ± 4 %`` beside a number that was estimated from a sketch, ``""`` beside any other."""
+    if not metrics.error_l2:
+        return ""
+    return f" ± {100.0 * metrics.error_l2 / metrics.difference_l2:.0f} %"
 
 
 def times_over(score: float) -> str:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from paritydbg.errors import UsageError
 from paritydbg.model.comparison import Comparison, Verdict
+from paritydbg.report.lines import error_bar
 
 Order = Literal["order", "worst", "name"]
 
@@ -122,7 +123,8 @@ def _row(comparison: Comparison) -> Row:
     numbers = ("", "", "")
     if metrics is not None:
         cosine = "" if math.isnan(metrics.cosine) else f"{metrics.cosine:.6f}"
-        numbers = (f"{metrics.relative_l2:.1e}", f"{metrics.max_abs:.1e}", cosine)
+        largest = "" if math.isnan(metrics.max_abs) else f"{metrics.max_abs:.1e}"
+        numbers = (f"{metrics.relative_l2:.1e}{error_bar(metrics)}", largest, cosine)
     elif comparison.verdict is Verdict.SHAPE:
         shapes = comparison.pair.first.shape, comparison.pair.port[0].shape
         numbers = (f"{shapes[0]}", f"{shapes[1]}", "")

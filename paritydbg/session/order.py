@@ -33,6 +33,7 @@ class LaunchOrder:
         forced_plan: file with the plan of a forced replay, ``""`` for a free run.
         perturbed: seed of a last-bit perturbation of a forced replay, 0 for none.
         noise_from: dumps of perturbed replays, whose spread is recorded beside each tensor.
+        sketch: whether larger tensors are kept as sketches.
         stop: whether the script is ended after its last wanted step.
         command: the script's command line.
         claims: folder in which processes that capture claim their rank by making a file.
@@ -51,6 +52,7 @@ class LaunchOrder:
     forced_plan: str = ""
     perturbed: int = 0
     noise_from: tuple[str, ...] = ()
+    sketch: bool = False
     stop: bool = False
     command: str = ""
     claims: str = ""
@@ -74,14 +76,21 @@ class LaunchOrder:
         Raises:
             UsageError: steps or roles that cannot be read.
         """
-        return CapturePlan(StepChoice.parse(self.steps), self.layers, parse_roles(self.roles))
+        return CapturePlan(
+            StepChoice.parse(self.steps), self.layers, parse_roles(self.roles), self.sketch
+        )
 
     def recording(self, environment: Environment) -> Recording:
         """A recording into the dump, whose file is made with its first event."""
         rank = self._claim()
 
         def open_sink(environment: Environment) -> Sink:
-            return DumpWriter(path_of_rank(self.out, rank), environment, command=self.command)
+            return DumpWriter(
+                path_of_rank(self.out, rank),
+                environment,
+                command=self.command,
+                sketch=self.sketch,
+            )
 
         forcing = None
         if self.forced_plan:

@@ -7,17 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paritydbg.model.comparison import Comparison
+from paritydbg.measure.sketch import Sketch
+from paritydbg.model.comparison import Comparison, Verdict
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.source import EventSource
 from paritydbg.verdict.calls import CallNode
 from paritydbg.verdict.compare import paired_values
+from paritydbg.verdict.sketched import has_values, paired_sketches
 
 Array = NDArray[Any]
 
 # A kink crossed by rounding touches few elements; a wrong derivative touches many.
 _FEW = 1e-3
 _AT_LEAST = 3
+# So many elements seldom share a bucket of a sketch.
+_MOST_BUCKETS = 48
 # An element counts as flipped where one side has next to nothing of what the other has.
 _NOTHING = 1e-3
 
@@ -34,6 +38,8 @@ def kink_crossed(comparison: Comparison, reference: EventSource, port: EventSour
     """
     if comparison.pair.first.key.phase is not Phase.BACKWARD or _lost(comparison):
         return ""
+    if not has_values(comparison.pair):
+        return _few_differ(comparison, reference, port)
     left, right, problem = paired_values(comparison.pair, reference, port)
     if problem or left.size < 32:
         return ""
@@ -51,6 +57,23 @@ def kink_crossed(comparison: Comparison, reference: EventSource, port: EventSour
     if large.size and np.all(smaller <= _NOTHING * larger):
         return f"{large.size} of {a.size} elements flipped between passed on and not: a kink"
     return ""
+
+
+def _few_differ(comparison: Comparison, reference: EventSource, port: EventSource) -> str:
+    """The same from sketches: a few elements carry the whole difference where few buckets do."""
+    found = paired_sketches(comparison.pair, reference, port)
+    if isinstance(found, Verdict):
+        return ""
+    left, right = found
+    gap = np.sort(np.abs(right.buckets - left.buckets))[::-1]
+    most = min(_MOST_BUCKETS, max(_AT_LEAST, int(_FEW * left.count)))
+    if float(np.sum(gap[most:] ** 2)) > 1e-8 * left.l2**2:
+        return ""
+    flipped = int(np.count_nonzero(gap > 1e-2 * gap[0]))
+    return (
+        f"the whole difference lies in about {flipped} of {left.count} elements (told from the "
+        "sketch): a kink"
+    )
 
 
 def _lost(comparison: Comparison) -> bool:
@@ -94,6 +117,9 @@ def badly_conditioned(
         found = pair_of.get(event)
         if found is None or event.shape != comparison.pair.first.shape or not event.shape:
             continue
+        if not event.has_values:
+            most = max(most, _over_all(reference.load_sketch(event)))
+            continue
         x = reference.load(event).astype(np.float64)
         if not np.isfinite(x).all():
             continue
@@ -105,3 +131,13 @@ def badly_conditioned(
             if deviation:
                 most = max(most, size / deviation)
     return most
+
+
+def _over_all(kept: Sketch) -> float:
+    """rms(x) / std(x) over all elements: what a sketch tells of it."""
+    if not kept.count or kept.lost:
+        return 1.0
+    square = kept.l2**2 / kept.count
+    variance = square - kept.mean**2
+    # Below this the subtraction above is all rounding.
+    return float(np.sqrt(square / variance)) if variance > 1e-12 * square else 1.0

@@ -65,7 +65,7 @@ def one_sided(
         and one.event.key.name in partners
         and one.event.key.step in steps
         and used(one.event)
-        and norm(reference.load(one.event)) > 0.0
+        and _size(one.event, reference) > 0.0
     )
     extra = tuple(
         (one.event, origins[one.event.key.name])
@@ -74,7 +74,7 @@ def one_sided(
         and one.event.key.role is Role.GRAD
         and one.event.key.name in origins
         and one.event.key.step in steps
-        and norm(port.load(one.event)) > 0.0
+        and _size(one.event, port) > 0.0
     )
     starved = {event.key.step for event in lost} | {
         c.pair.first.key.step for c in found if _zeroed(c)
@@ -87,9 +87,14 @@ def one_sided(
         for one in alone
         if _may_be_missing(one, starved, unhooked)
         and _tensor(one.event.key, _COUNTERPART) in forward
-        and norm(reference.load(one.event)) > 0.0
+        and _size(one.event, reference) > 0.0
     )
     return OneSided(missing, lost, extra)
+
+
+def _size(event: Event, source: EventSource) -> float:
+    """‖g‖ over its finite elements; a sketch has it exactly."""
+    return norm(source.load(event)) if event.has_values else source.load_sketch(event).l2
 
 
 def _may_be_missing(one: Unpaired, starved: set[int], unhooked: set[str]) -> bool:

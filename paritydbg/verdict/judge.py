@@ -15,6 +15,7 @@ from paritydbg.model.comparison import Allowance, Comparison, Metrics, Verdict
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.verdict.calls import CallNode
 from paritydbg.verdict.flow import Flow
+from paritydbg.verdict.sketched import unsure
 
 # How much more than what came in may come out before it counts as an origin. Clean runs of tensors
 # over 64 elements peaked at a fourth of it, small ones just below it.
@@ -85,7 +86,11 @@ class Judge:
         allowance = self._allowance(event, comparison, metrics, sources, inherited)
         score = _score(metrics.difference_l2, allowance.l2)
         verdict = self._verdict(comparison, metrics, allowance)
-        done = replace(comparison, verdict=verdict, allowance=allowance, score=score)
+        reason = comparison.reason
+        if comparison.verdict is not Verdict.MATCH:
+            bounds = allowance.l2, MATTERS * metrics.reference_l2
+            reason = reason or unsure(metrics, bounds, event)
+        done = replace(comparison, verdict=verdict, allowance=allowance, score=score, reason=reason)
         origin = verdict is Verdict.DIVERGED
         return self._note(Judged(event, done, inherited, origin), _relative(metrics))
 
@@ -241,7 +246,9 @@ class Judge:
             metrics = self._metrics(source)
             if metrics is not None and source.key.role is Role.OUTPUT:
                 most = 1e3 * metrics.relative_l2 * self._size(event)
-                inherited = max(inherited, min(metrics.max_abs, most))
+                # No element differs by more than the norm, which is all that a sketch tells.
+                worst = metrics.difference_l2 if math.isnan(metrics.max_abs) else metrics.max_abs
+                inherited = max(inherited, min(worst, most))
         return _Terms(0.0, inherited)
 
     def _size(self, event: Event) -> float:

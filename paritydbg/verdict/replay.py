@@ -12,6 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from paritydbg.measure.sketch import Sketch
 from paritydbg.model.comparison import Comparison
 from paritydbg.model.event import Event, EventKey, Phase, Role
 from paritydbg.model.pair import Alignment, EventPair
@@ -68,8 +69,15 @@ class Joined:
 
     def load(self, event: Event) -> NDArray[Any]:
         """The values, from whichever run the event is of."""
+        return self._of(event).load(event)
+
+    def load_sketch(self, event: Event) -> Sketch:
+        """The sketch, from whichever run the event is of."""
+        return self._of(event).load_sketch(event)
+
+    def _of(self, event: Event) -> EventSource:
         # Equal events have equal digests, and so equal bytes.
-        return (self._forced if event in self._of_replay else self._free).load(event)
+        return self._forced if event in self._of_replay else self._free
 
 
 def replayed_pairs(alignment: Alignment, replay: Replay) -> Alignment:

@@ -70,9 +70,11 @@ def _used_by_glue(tensor: Event, call: CallNode, flow: Flow, reference: EventSou
         for event in (*other.inputs, *other.outputs)
         if event.order > tensor.order and event.digest != tensor.digest
     ]
-    values = reference.load(tensor)
-    if values.dtype.kind != "f" or not values.size:
+    if not tensor.dtype.startswith(("float", "bfloat")) or 0 in tensor.shape:
         return False
+    if tensor.has_values:
+        later = [event for event in later if event.has_values]
+    values = _kept(tensor, tensor, reference)
     budget = _MOST_BYTES
     for event in sorted(later, key=lambda event: event.order):
         sum_of, joined = event.shape == tensor.shape, _one_axis_longer(event, tensor)
@@ -81,9 +83,12 @@ def _used_by_glue(tensor: Event, call: CallNode, flow: Flow, reference: EventSou
         budget -= event.nbytes
         if budget < 0:
             return False
-        if joined is not None and _holds(reference.load(event), values, joined):
-            return True
-        if sum_of and _is_sum(event, tensor, later, values, reference):
+        if joined is not None:
+            # A concatenation shows in values alone.
+            if tensor.has_values and _holds(reference.load(event), values, joined):
+                return True
+            continue
+        if _is_sum(event, tensor, later, values, reference):
             return True
     return False
 
@@ -113,7 +118,7 @@ def _is_sum(
     values: NDArray[Any],
     reference: EventSource,
 ) -> bool:
-    rest = reference.load(event).astype(np.float64) - values
+    rest = _kept(event, tensor, reference).astype(np.float64) - values
     size = float(np.linalg.norm(rest))
     if not np.isfinite(size) or size == 0.0:
         return False
@@ -127,6 +132,13 @@ def _is_sum(
     ]
     # The nearest are the likeliest: a residual adds what was made last.
     for other in sorted(others, key=lambda other: -other.order)[:8]:
-        if float(np.linalg.norm(rest - reference.load(other))) <= _ROUNDING * size:
+        if float(np.linalg.norm(rest - _kept(other, tensor, reference))) <= _ROUNDING * size:
             return True
     return False
+
+
+def _kept(event: Event, tensor: Event, reference: EventSource) -> NDArray[Any]:
+    """An event's values or, where the tensor in question is a sketch, its buckets: they add up alike."""
+    if tensor.has_values:
+        return reference.load(event)
+    return reference.load_sketch(event).buckets

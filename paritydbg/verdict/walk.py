@@ -65,7 +65,9 @@ class Walk:
             comparison = self._by_event.get(event)
             if self._forced and comparison is None:
                 continue
-            if comparison is None:
+            if comparison is not None and comparison.verdict is Verdict.UNTESTED:
+                self.judge.unpaired(event)
+            elif comparison is None:
                 if event in self.one_sided.missing or event in self.one_sided.lost:
                     # That nothing goes on from a layer is told where it should have arrived.
                     arrives = event.key.role is not Role.GRAD_INPUT

@@ -63,7 +63,8 @@ def initial_values(source: EventSource) -> dict[str, NDArray[Any]]:
     for event in source.events:
         key = event.key
         before = key.phase is Phase.FORWARD and key.role in (Role.PARAMETER, Role.BUFFER)
-        if before and key.rank == 0 and key.name not in found:
+        # What a run starts from is never a sketch; later values may be.
+        if before and event.has_values and key.rank == 0 and key.name not in found:
             found[key.name] = source.load(event)
     for parameter in source.run.parameters:
         if parameter.name not in found and parameter.tied_to in found:

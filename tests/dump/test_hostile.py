@@ -119,7 +119,7 @@ def test_another_hdf5_file_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_newer_version_asks_for_an_update(tmp_path: Path) -> None:
-    path = make(tmp_path / "a.h5", RUN, version=2)
+    path = make(tmp_path / "a.h5", RUN, version=3)
     assert "update paritydbg" in refused(path, DumpVersionError)
 
 

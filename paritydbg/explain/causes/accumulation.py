@@ -59,7 +59,10 @@ def _parts(name: str, context: Context, step: int) -> tuple[list[Floats], list[F
         [
             np.asarray(source.load(event), np.float64)
             for event in source.events
-            if event.key.role is Role.GRAD and event.key.step == step and event.key.name == wanted
+            if event.key.role is Role.GRAD
+            and event.key.step == step
+            and event.key.name == wanted
+            and event.has_values
         ]
         for source, wanted in (
             (context.reference, name),

@@ -122,7 +122,8 @@ def _rates(context: Context, step: int, of_port: bool) -> tuple[float, ...]:
     for event in source.events:
         key = event.key
         base = key.name.partition(".")[0]
-        if key.role is Role.STATE and base == "lr" and key.step == step and key.name not in seen:
+        known = event.has_values and key.name not in seen
+        if key.role is Role.STATE and base == "lr" and key.step == step and known:
             seen.add(key.name)
             value: Floats = np.asarray(source.load(event), np.float64)
             if value.size == 1 and math.isfinite(float(value.reshape(()))):
