@@ -22,8 +22,8 @@ from paritydbg_mindspore.structure import (
     why_unhooked,
 )
 from paritydbg_mindspore.tape import gradients_are_on
-from paritydbg_mindspore.taps import Taps
-from paritydbg_mindspore.values import tensors_in, tensors_in_call, values_of
+from paritydbg_mindspore.taps import MindSporeTaps
+from paritydbg_mindspore.values import NESTING, values_of
 from paritydbg_mindspore.weights import write_parameters
 
 _RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
@@ -44,7 +44,9 @@ class MindSporeRecorder:
         self._depth = 0
         self._calls: dict[int, list[int]] = {}
         forcing = recording.forcing
-        self._taps = None if forcing is None else Taps(recording, forcing, _anchor(self._nets))
+        self._taps = (
+            None if forcing is None else MindSporeTaps(recording, forcing, _anchor(self._nets))
+        )
 
     def attach(self) -> None:
         """Put the hooks in; layers whose hooks cannot fire are reported."""
@@ -99,7 +101,9 @@ class MindSporeRecorder:
     def step_begins(self) -> None:
         """Record parameters and buffers before the step, and learning rates."""
         if self._recording.forcing is not None:
-            self._give_held(self._recording.forcing.held(self._recording.clock.step))
+            for prefix, net in self._nets.items():
+                held = self._recording.forcing.held(self._recording.clock.step, prefix)
+                write_parameters(net, held)
         self._record_tensors(Phase.FORWARD, parameters=True)
         self._record_rates()
 
@@ -121,7 +125,7 @@ class MindSporeRecorder:
                 self._calls.setdefault(id(cell), []).append(call)
             if self._taps is not None and recording.live:
                 return self._taps.arguments(name, call, arguments, keywords)
-            for slot, tensor in tensors_in_call(arguments, keywords):
+            for slot, tensor in NESTING.found_in_call(arguments, keywords):
                 self._tensor(Role.INPUT, name, call, slot, tensor)
             return None
 
@@ -131,7 +135,7 @@ class MindSporeRecorder:
             self._depth = max(0, self._depth - 1)
             if self._taps is not None and self._recording.live:
                 return self._taps.output(name, call, output, outermost=self._depth == 0)
-            for slot, tensor in tensors_in(output):
+            for slot, tensor in NESTING.found(output):
                 self._tensor(Role.OUTPUT, name, call, slot, tensor)
             return None
 
@@ -204,13 +208,6 @@ class MindSporeRecorder:
                         recording.tensor(Phase.UPDATE, Role.GRAD_APPLIED, name, values)
             self._record_rates()
         recording.clock.optimizer_runs()
-
-    def _give_held(self, values: Mapping[str, Any]) -> None:
-        """Give the nets the reference's parameters and buffers of the step that begins."""
-        for prefix, net in self._nets.items():
-            start = f"{prefix}." if prefix else ""
-            own = {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
-            write_parameters(net, own)
 
     def _record_tensors(self, phase: Phase, parameters: bool) -> None:
         recording = self._recording

@@ -21,7 +21,7 @@ from paritydbg.session.recording import Recording
 from paritydbg_mindspore import optimizers, structure, weights
 from paritydbg_mindspore.recorder import MindSporeRecorder
 from paritydbg_mindspore.tape import gradients_are_on, was_computed
-from paritydbg_mindspore.values import tensors_in_call, values_of
+from paritydbg_mindspore.values import NESTING, values_of
 from paritydbg_mindspore.wrappers import has_parameters, is_loss, is_optimizer, is_wrapper
 
 Call = Callable[..., Any]
@@ -268,7 +268,7 @@ class Script:
         recording = self.recording
         if not recording.wants(Role.BATCH, ""):
             return
-        for slot, tensor in tensors_in_call(arguments, keywords):
+        for slot, tensor in NESTING.found_in_call(arguments, keywords):
             # What another net made is no entry of the batch.
             values = None if was_computed(tensor) else values_of(tensor)
             if values is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import numpy as np
 from mindspore import Tensor
 
 from paritydbg.model.event import Values
+from paritydbg.session.nesting import Nesting
+
+NESTING = Nesting(lambda value: isinstance(value, Tensor))
 
 
 def values_of(tensor: object) -> Values | None:
@@ -35,30 +35,3 @@ def dtype_name(tensor: Tensor) -> str:
     """The dtype's name without the framework's: ``float32``, ``bool``."""
     name = str(tensor.dtype).lower()
     return {"bool_": "bool"}.get(name, name)
-
-
-def tensors_in(value: object, slot: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Every tensor in nested tuples, lists and dicts, with its slot."""
-    if isinstance(value, Tensor):
-        yield slot, value
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from tensors_in(entry, _joined(slot, str(key)))
-    elif isinstance(value, (tuple, list)):
-        names: Any = getattr(value, "_fields", None) or range(len(value))
-        for key, entry in zip(names, value, strict=True):
-            yield from tensors_in(entry, _joined(slot, str(key)))
-
-
-def tensors_in_call(
-    arguments: tuple[Any, ...], keywords: Mapping[str, Any]
-) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor among a call's arguments; slots are positions or keyword names."""
-    for position, value in enumerate(arguments):
-        yield from tensors_in(value, str(position))
-    for name, value in keywords.items():
-        yield from tensors_in(value, name)
-
-
-def _joined(slot: str, key: str) -> str:
-    return f"{slot}.{key}" if slot else key

@@ -17,8 +17,8 @@ from torch.nn.utils.rnn import PackedSequence
 from paritydbg.model.event import GRADIENT_OF, Phase, Role, Values
 from paritydbg.session.recording import Recording
 from paritydbg_torch.structure import first_names, named_layers, named_tensors
-from paritydbg_torch.taps import Taps
-from paritydbg_torch.values import tensors_in, tensors_in_call, values_of
+from paritydbg_torch.taps import TorchTaps
+from paritydbg_torch.values import NESTING, values_of
 from paritydbg_torch.weights import write_parameters
 
 Found = Iterator[tuple[str, torch.Tensor | PackedSequence]]
@@ -38,7 +38,7 @@ class TorchRecorder:
         self._depth = 0
         self._calls: dict[int, list[int]] = {}
         forcing = recording.forcing
-        self._taps = None if forcing is None else Taps(recording, forcing, self._packed)
+        self._taps = None if forcing is None else TorchTaps(recording, forcing, self._packed)
         self._batch_first: dict[str, bool] = {}
 
     def attach(self) -> None:
@@ -74,7 +74,9 @@ class TorchRecorder:
     def step_begins(self) -> None:
         """Record parameters and buffers before the step, learning rates and loss scale."""
         if self._recording.forcing is not None:
-            self._give_held(self._recording.forcing.held(self._recording.clock.step))
+            for prefix, net in self._nets.items():
+                held = self._recording.forcing.held(self._recording.clock.step, prefix)
+                write_parameters(net, held)
         self._record_tensors(Phase.FORWARD, parameters=True)
         self._record_rates()
 
@@ -101,7 +103,7 @@ class TorchRecorder:
             self._calls.setdefault(id(layer), []).append(call)
             if self._taps is not None and recording.live:
                 return self._taps.arguments(name, call, arguments, keywords)
-            return take(Role.INPUT, call, tensors_in_call(arguments, keywords))
+            return take(Role.INPUT, call, NESTING.found_in_call(arguments, keywords))
 
         def after(_: nn.Module, arguments: Any, keywords: Any, output: Any) -> Any:
             calls = self._calls.get(id(layer))
@@ -109,7 +111,7 @@ class TorchRecorder:
             self._depth = max(0, self._depth - 1)
             if self._taps is not None and self._recording.live:
                 return self._taps.output(name, call, output, outermost=self._depth == 0)
-            return take(Role.OUTPUT, call, tensors_in(output))
+            return take(Role.OUTPUT, call, NESTING.found(output))
 
         self._handles.append(layer.register_forward_pre_hook(before, with_kwargs=True))
         # Called after an exception too, so that depth and calls stay right for whoever catches it.
@@ -210,13 +212,6 @@ class TorchRecorder:
                             recording.tensor(Phase.UPDATE, Role.GRAD_APPLIED, name, values)
             self._record_rates()
         recording.clock.optimizer_runs()
-
-    def _give_held(self, values: Mapping[str, Any]) -> None:
-        """Give the nets the reference's parameters and buffers of the step that begins."""
-        for prefix, net in self._nets.items():
-            start = f"{prefix}." if prefix else ""
-            own = {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
-            write_parameters(net, own)
 
     def _record_tensors(self, phase: Phase, parameters: bool) -> None:
         recording = self._recording

@@ -19,7 +19,7 @@ from paritydbg.session.names import batch_name, free_prefix
 from paritydbg.session.recording import Recording
 from paritydbg_torch import structure, weights
 from paritydbg_torch.recorder import TorchRecorder
-from paritydbg_torch.values import tensors_in_call, values_of
+from paritydbg_torch.values import NESTING, values_of
 
 
 class Script:
@@ -257,7 +257,7 @@ class Script:
         recording = self.recording
         if not recording.wants(Role.BATCH, ""):
             return
-        for slot, tensor in tensors_in_call(arguments, keywords):
+        for slot, tensor in NESTING.found_in_call(arguments, keywords):
             # What another net made is no entry of the batch.
             if not isinstance(tensor, torch.Tensor) or _was_computed(tensor):
                 continue

@@ -1,132 +1,78 @@
-"""Taps on layers: what comes in and goes out is recorded, then replaced by the reference's values.
-
-Each layer so sees what the reference's layer saw, forward and backward, and its error is its own.
-"""
+"""Taps on torch modules, as custom autograd functions; what they record and give is told in the core."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn.utils.rnn import PackedSequence
 
-from paritydbg.model.event import GRADIENT_OF, EventKey, Phase, Role
+from paritydbg.model.event import EventKey, Role, Values
+from paritydbg.session import taps
 from paritydbg.session.forcing import Forcing
 from paritydbg.session.recording import Recording
-from paritydbg_torch.values import values_of
+from paritydbg_torch.values import NESTING, values_of
 
 Arrived = Callable[[torch.Tensor], torch.Tensor]
 Packed = Callable[[Role, str, int, str, PackedSequence], None]
 
 
-class Taps:
+class TorchTaps(taps.Taps):
     """The taps of one recorder.
 
     Args:
-        recording: where everything goes that comes by.
-        forcing: the reference's values.
+        recording, forcing: as for `paritydbg.session.taps.Taps`.
         packed: records a packed sequence, which is not replaced.
     """
 
     def __init__(self, recording: Recording, forcing: Forcing, packed: Packed) -> None:
-        self._recording = recording
-        self._forcing = forcing
+        super().__init__(NESTING, recording, forcing)
         self._packed = packed
         # Keeps a tap differentiable behind a detach: its backward is called all the same.
         self._anchor = torch.zeros((), requires_grad=True)
-        self._outputs: list[torch.Tensor] = []
 
-    def arguments(
-        self, name: str, call: int, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A call's arguments, each tensor recorded and replaced."""
-        put = self._putter(Role.INPUT, name, call)
-        return (
-            tuple(mapped(value, str(place), put) for place, value in enumerate(arguments)),
-            {key: mapped(value, key, put) for key, value in keywords.items()},
-        )
-
-    def output(self, name: str, call: int, output: Any, outermost: bool) -> Any:
-        """A layer's output, each tensor recorded and replaced."""
-        done = mapped(output, "", self._putter(Role.OUTPUT, name, call))
-        return self._joined(done) if outermost else done
-
-    def _putter(self, role: Role, name: str, call: int) -> Callable[[str, Any], Any]:
-        def put(slot: str, value: Any) -> Any:
-            if isinstance(value, PackedSequence):
-                self._packed(role, name, call, slot, value)
-                return value
-            return self._tap(role, name, call, slot, value)
-
-        return put
-
-    def _tap(
-        self, role: Role, name: str, call: int, slot: str, tensor: torch.Tensor
-    ) -> torch.Tensor:
-        recording = self._recording
-        values = values_of(tensor)
-        if values is None:
+    def tap(self, role: Role, name: str, call: int, slot: str, tensor: Any) -> Any:
+        """Record one tensor, and give what takes its place."""
+        if isinstance(tensor, PackedSequence):
+            self._packed(role, name, call, slot, tensor)
             return tensor
-        clock = recording.clock
-        key = EventKey(
-            clock.step, Phase.FORWARD, role, name, call, slot, clock.micro, recording.rank
-        )
-        if recording.wants(role, name):
-            recording.tensor(Phase.FORWARD, role, name, values, call=call, slot=slot)
-        given = self._forcing.value(key, tuple(tensor.shape))
-        value = tensor.detach().clone() if given is None else _like(given, tensor)
-        if not tensor.is_floating_point() or not torch.is_grad_enabled():
-            return value
-        gradient = EventKey(
-            key.step, Phase.BACKWARD, GRADIENT_OF[role], name, call, slot, key.micro, key.rank
-        )
-        if not tensor.requires_grad and gradient not in self._forcing:
-            return value
-        tapped: torch.Tensor = _Tap.apply(tensor, self._anchor, value, self._arrived(gradient))  # type: ignore[no-untyped-call]
-        if role is Role.OUTPUT:
-            self._outputs.append(tapped)
-        return tapped
+        return super().tap(role, name, call, slot, tensor)
 
-    def _arrived(self, key: EventKey) -> Arrived:
-        recording = self._recording
+    def values(self, tensor: Any) -> Values | None:
+        """A copy of a tensor's values, None where they cannot be read."""
+        return values_of(tensor)
 
-        def arrived(gradient: torch.Tensor) -> torch.Tensor:
-            recording.clock.gradient_arrives()
-            given = self._forcing.value(key, tuple(gradient.shape))
-            # The join calls every tap: where nothing flows, zeros come, and nothing has arrived.
-            nothing = given is not None and given.any() and not bool(gradient.any())
-            values = None if nothing else values_of(gradient)
-            if values is not None and recording.plan.takes(key.role, key.name):
-                recording.tensor(
-                    Phase.BACKWARD,
-                    key.role,
-                    key.name,
-                    values,
-                    call=key.call,
-                    slot=key.slot,
-                    step=key.step,
-                    micro=key.micro,
-                )
-            return gradient if given is None else _like(given, gradient)
+    def like(self, array: NDArray[Any], tensor: Any) -> Any:
+        """The array as a tensor of the other's dtype, on its device."""
+        return torch.from_numpy(array).to(device=tensor.device, dtype=tensor.dtype)
 
-        return arrived
+    def copy_of(self, tensor: Any, values: Values) -> Any:
+        """A tensor of the same values that no gradient flows through."""
+        return tensor.detach().clone()
 
-    def _joined(self, output: Any) -> Any:
-        """The outermost output, through which a backward pass reaches every tap of this pass."""
-        outputs, self._outputs = self._outputs, []
-        joined = False
+    def flows_back(self, tensor: Any, wanted: bool) -> bool:
+        """Whether a gradient is asked for at a tensor."""
+        flows = tensor.is_floating_point() and torch.is_grad_enabled()
+        return flows and (tensor.requires_grad or wanted)
 
-        def put(_: str, value: Any) -> Any:
-            nonlocal joined
-            if joined or not isinstance(value, torch.Tensor) or not value.requires_grad:
-                return value
-            joined = True
-            return _Join.apply(value, *(one for one in outputs if one is not value))  # type: ignore[no-untyped-call]
+    def leads_back(self, tensor: Any) -> bool:
+        """Whether a backward pass may start at an output."""
+        return isinstance(tensor, torch.Tensor) and tensor.requires_grad
 
-        return mapped(output, "", put)
+    def tapped(self, tensor: Any, value: Any, gradient: EventKey) -> Any:
+        """``value``, through which a gradient flows back to ``tensor`` by way of `arrived`."""
+
+        def arrived(found: torch.Tensor) -> torch.Tensor:
+            handed_on: torch.Tensor = self.arrived(gradient, found)
+            return handed_on
+
+        return _Tap.apply(tensor, self._anchor, value, arrived)  # type: ignore[no-untyped-call]
+
+    def join(self, first: Any, others: list[Any]) -> Any:
+        """``first``, whose backward pass sends zeros to the others, so that their taps are called."""
+        return _Join.apply(first, *others)  # type: ignore[no-untyped-call]
 
 
 class _Tap(torch.autograd.Function):
@@ -157,35 +103,3 @@ class _Join(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
         return gradient, *(torch.zeros(s, dtype=d, device=place) for s, d, place in ctx.likes)
-
-
-def mapped(value: Any, slot: str, put: Callable[[str, Any], Any]) -> Any:
-    """The same nesting with every tensor replaced; slots as `tensors_in` names them."""
-    if isinstance(value, (torch.Tensor, PackedSequence)):
-        return put(slot, value)
-    if isinstance(value, Mapping):
-        changed = copy.copy(value)
-        for key, entry in value.items():
-            changed[key] = mapped(entry, _under(slot, str(key)), put)  # type: ignore[index]
-        return changed
-    if isinstance(value, (tuple, list)):
-        fields = getattr(value, "_fields", None)
-        names = fields or range(len(value))
-        entries = [mapped(v, _under(slot, str(k)), put) for k, v in zip(names, value, strict=True)]
-        return type(value)(*entries) if fields else type(value)(entries)
-    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        changed = copy.copy(value)
-        for key in value.__dataclass_fields__:
-            entry = mapped(getattr(value, key), _under(slot, key), put)
-            object.__setattr__(changed, key, entry)
-        return changed
-    return value
-
-
-def _under(slot: str, key: str) -> str:
-    return f"{slot}.{key}" if slot else key
-
-
-def _like(array: np.ndarray[Any, Any], tensor: torch.Tensor) -> torch.Tensor:
-    """The reference's values in the tensor's own dtype, on its device."""
-    return torch.from_numpy(array).to(device=tensor.device, dtype=tensor.dtype)

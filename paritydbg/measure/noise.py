@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from paritydbg.measure.precision import unit_roundoff
-from paritydbg.model.event import EventKey, Phase, Role
+from paritydbg.model.event import EventKey
 from paritydbg.model.record import NoiseRecord
 
 # Rounding errors of sums grow like the square root of their length in the mean, and blocked kernels
@@ -19,8 +19,7 @@ from paritydbg.model.record import NoiseRecord
 _ROUNDINGS = 8.0
 # 16-bit kernels mostly accumulate in float32 and round once at their end.
 _ROUNDINGS_16_BIT = 2.0
-# With the factor of four that a judgement adds, twenty times the measured noise: over clean runs of the
-# sample pairs single tensors peaked at 17 times (small ones), larger ones at 6.
+# With the factor of four that a judgement adds, twenty times the measured noise.
 _TIMES = 5.0
 
 
@@ -35,10 +34,6 @@ class Own:
 
 class Noise(Protocol):
     """Gives the rounding error that an operator may add of its own."""
-
-    @property
-    def basis(self) -> Literal["measured", "modelled"]:
-        """Where the numbers come from."""
 
     def own(
         self, dtypes: tuple[str, ...], size_l2: float, key: EventKey | None = None, l2: float = 0.0
@@ -56,11 +51,6 @@ class Noise(Protocol):
 @dataclass(frozen=True)
 class ModelledNoise:
     """Rounding modelled from the coarsest dtype that took part and the size of the terms."""
-
-    @property
-    def basis(self) -> Literal["measured", "modelled"]:
-        """See `Noise`."""
-        return "modelled"
 
     def own(
         self, dtypes: tuple[str, ...], size_l2: float, key: EventKey | None = None, l2: float = 0.0
@@ -80,13 +70,8 @@ class MeasuredNoise:
     """
 
     def __init__(self, records: Iterable[NoiseRecord]) -> None:
-        self._known = {_key(record): record for record in records}
+        self._known = {record.key: record for record in records}
         self._model = ModelledNoise()
-
-    @property
-    def basis(self) -> Literal["measured", "modelled"]:
-        """See `Noise`."""
-        return "measured"
 
     def own(
         self, dtypes: tuple[str, ...], size_l2: float, key: EventKey | None = None, l2: float = 0.0
@@ -103,16 +88,3 @@ class MeasuredNoise:
         what = "its error against float64" if (record.exact or 0) > (record.spread or 0) else ""
         spread = what or f"the spread of {record.runs} runs moved in their last bit"
         return Own(measured, f"{_TIMES:g} times {spread}", "measured")
-
-
-def _key(record: NoiseRecord) -> EventKey:
-    return EventKey(
-        record.step,
-        Phase(record.phase),
-        Role(record.role),
-        record.name,
-        record.call,
-        record.slot,
-        record.micro,
-        record.rank,
-    )

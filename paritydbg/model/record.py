@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
+from paritydbg.model.event import EventKey, Phase, Role
+
 # JSON values only, so that a record survives any file format.
 Scalar: TypeAlias = str | int | float | bool | None
 Attribute: TypeAlias = Union[Scalar, tuple["Attribute", ...]]  # noqa: UP007 (refers to itself)
@@ -143,6 +145,18 @@ class NoiseRecord:
     spread: float | None = None
     exact: float | None = None
     runs: int = 0
+
+    @staticmethod
+    def of(key: EventKey, *, spread: float, runs: int) -> NoiseRecord:
+        """The record of one event's spread."""
+        place = (key.step, key.phase.value, key.role.value, key.name, key.call, key.slot)
+        return NoiseRecord(*place, key.micro, key.rank, spread, None, runs)
+
+    @property
+    def key(self) -> EventKey:
+        """The event's key."""
+        place = (self.name, self.call, self.slot, self.micro, self.rank)
+        return EventKey(self.step, Phase(self.phase), Role(self.role), *place)
 
 
 @dataclass(frozen=True)

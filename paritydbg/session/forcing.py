@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paritydbg.dump.reader import open_dump
+from paritydbg.dump.schema import key_of
 from paritydbg.errors import DumpError
 from paritydbg.measure.precision import unit_roundoff
-from paritydbg.model.event import Event, EventKey, Phase, Role, Values
+from paritydbg.model.event import Event, EventKey, Role, Values
 from paritydbg.model.forcing import ForcingPlan, Given
 from paritydbg.model.record import NoiseRecord, RunRecord
 from paritydbg.model.source import EventSource
@@ -83,19 +84,23 @@ class Forcing:
             runs += 1
         if not runs or not np.isfinite(spread):
             return None
-        place = (key.step, key.phase.value, key.role.value, key.name, key.call, key.slot)
-        return NoiseRecord(*place, key.micro, key.rank, spread, None, runs)
+        return NoiseRecord.of(key, spread=spread, runs=runs)
 
-    def held(self, step: int) -> dict[str, NDArray[Any]]:
-        """The reference's parameters and buffers from before a step, by the port's names."""
+    def held(self, step: int, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """The reference's parameters and buffers from before a step, by the port's names.
+
+        Args:
+            prefix: of the net whose own they are, which their names lose.
+        """
+        start = f"{prefix}." if prefix else ""
         found: dict[str, NDArray[Any]] = {}
         for key, given in self._given.items():
             if key.role not in (Role.PARAMETER, Role.BUFFER) or key.step != step:
                 continue
             events = [self._events[order] for order in given.orders if order in self._events]
-            if len(events) == len(given.orders):
+            if len(events) == len(given.orders) and key.name.startswith(start):
                 arrays = given.transform.apply([self._reference.load(event) for event in events])
-                found[key.name] = np.array(arrays[given.position], order="C")
+                found[key.name.removeprefix(start)] = np.array(arrays[given.position], order="C")
         return found
 
     def _loaded(self, event: Event) -> NDArray[Any]:
@@ -119,7 +124,7 @@ def is_forced(run: RunRecord) -> bool:
 def write_plan(plan: ForcingPlan, path: str) -> None:
     """Write a plan for the process that will carry it out."""
     lines = [
-        [_key_fields(key), list(given.orders), asdict(given.transform), given.position]
+        [asdict(key), list(given.orders), asdict(given.transform), given.position]
         for key, given in plan.given.items()
     ]
     with open(path, "w", encoding="utf-8") as file:
@@ -136,7 +141,7 @@ def read_plan(path: str) -> ForcingPlan:
         with open(path, encoding="utf-8") as file:
             text = json.load(file)
         given = {
-            _key(fields): Given(tuple(orders), _transform(transform), position)
+            key_of(fields): Given(tuple(orders), _transform(transform), position)
             for fields, orders, transform, position in text["given"]
         }
         return ForcingPlan(text["reference"], given)
@@ -151,24 +156,6 @@ def start(plan: ForcingPlan, perturbed: int = 0, moved: Sequence[str] = ()) -> F
         DumpError: the reference's dump cannot be read.
     """
     return Forcing(plan, open_dump(plan.reference), perturbed, [open_dump(path) for path in moved])
-
-
-def _key_fields(key: EventKey) -> list[Any]:
-    return [
-        key.step,
-        key.phase.value,
-        key.role.value,
-        key.name,
-        key.call,
-        key.slot,
-        key.micro,
-        key.rank,
-    ]
-
-
-def _key(fields: list[Any]) -> EventKey:
-    step, phase, role, name, call, slot, micro, rank = fields
-    return EventKey(step, Phase(phase), Role(role), name, call, slot, micro, rank)
 
 
 def _transform(fields: Mapping[str, Any]) -> Transform:

@@ -1,0 +1,141 @@
+"""Taps on layers: what comes in and goes out is recorded, then replaced by the reference's values.
+
+Each layer so sees what the reference's layer saw, forward and backward, and its error is its own. How
+a tensor is replaced so that gradients still flow is the hook packages' matter.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from paritydbg.model.event import EventKey, Phase, Role, Values
+from paritydbg.session.forcing import Forcing
+from paritydbg.session.nesting import Nesting
+from paritydbg.session.recording import Recording
+
+
+class Taps(ABC):
+    """The taps of one recorder.
+
+    Args:
+        nesting: how the framework's calls nest their tensors.
+        recording: where everything goes that comes by.
+        forcing: the reference's values.
+    """
+
+    def __init__(self, nesting: Nesting, recording: Recording, forcing: Forcing) -> None:
+        self._nesting = nesting
+        self._recording = recording
+        self._forcing = forcing
+        self._outputs: list[Any] = []
+
+    def arguments(
+        self, name: str, call: int, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A call's arguments, each tensor recorded and replaced."""
+        return self._nesting.mapped_call(
+            arguments, keywords, lambda slot, tensor: self.tap(Role.INPUT, name, call, slot, tensor)
+        )
+
+    def output(self, name: str, call: int, output: Any, outermost: bool) -> Any:
+        """A layer's output, each tensor recorded and replaced.
+
+        Args:
+            outermost: whether no other layer's call goes on: a backward pass through this output is
+                led to every tap of the pass.
+        """
+        done = self._nesting.mapped(
+            output, lambda slot, tensor: self.tap(Role.OUTPUT, name, call, slot, tensor)
+        )
+        return self._joined(done) if outermost else done
+
+    def tap(self, role: Role, name: str, call: int, slot: str, tensor: Any) -> Any:
+        """Record one tensor, and give what takes its place."""
+        recording, clock = self._recording, self._recording.clock
+        values = self.values(tensor)
+        if values is None:
+            return tensor
+        if recording.wants(role, name):
+            recording.tensor(Phase.FORWARD, role, name, values, call=call, slot=slot)
+        place = (name, call, slot, clock.micro, recording.rank)
+        key = EventKey(clock.step, Phase.FORWARD, role, *place)
+        given = self._forcing.value(key, tuple(tensor.shape))
+        value = self.copy_of(tensor, values) if given is None else self.like(given, tensor)
+        gradient = key.gradient
+        if gradient is None or not self.flows_back(tensor, gradient in self._forcing):
+            return value
+        tapped = self.tapped(tensor, value, gradient)
+        if role is Role.OUTPUT:
+            self._outputs.append(tapped)
+        return tapped
+
+    def arrived(self, key: EventKey, gradient: Any) -> Any:
+        """Record a gradient that reached a tap, and give the one that is handed on."""
+        recording = self._recording
+        recording.clock.gradient_arrives()
+        given = self._forcing.value(key, tuple(gradient.shape))
+        values = self.values(gradient)
+        # The join calls every tap: where nothing flows, zeros come, and nothing has arrived.
+        nothing = given is not None and given.any() and not (values and values.decoded().any())
+        if values is not None and not nothing and recording.plan.takes(key.role, key.name):
+            recording.tensor(
+                Phase.BACKWARD,
+                key.role,
+                key.name,
+                values,
+                call=key.call,
+                slot=key.slot,
+                step=key.step,
+                micro=key.micro,
+            )
+        return gradient if given is None else self.like(given, gradient)
+
+    def _joined(self, output: Any) -> Any:
+        """The outermost output, through which a backward pass reaches every tap of this pass."""
+        outputs, self._outputs = self._outputs, []
+        joined = False
+
+        def put(_: str, value: Any) -> Any:
+            nonlocal joined
+            if joined or not self.leads_back(value):
+                return value
+            joined = True
+            return self.join(value, [one for one in outputs if one is not value])
+
+        return self._nesting.mapped(output, put)
+
+    @abstractmethod
+    def values(self, tensor: Any) -> Values | None:
+        """A copy of a tensor's values, None where they cannot be read."""
+
+    @abstractmethod
+    def like(self, array: NDArray[Any], tensor: Any) -> Any:
+        """The array as a tensor of the other's dtype, on its device."""
+
+    @abstractmethod
+    def copy_of(self, tensor: Any, values: Values) -> Any:
+        """A tensor of the same values that no gradient flows through."""
+
+    @abstractmethod
+    def flows_back(self, tensor: Any, wanted: bool) -> bool:
+        """Whether a gradient is asked for at a tensor.
+
+        Args:
+            wanted: whether the reference has one there.
+        """
+
+    @abstractmethod
+    def leads_back(self, tensor: Any) -> bool:
+        """Whether a backward pass may start at an output."""
+
+    @abstractmethod
+    def tapped(self, tensor: Any, value: Any, gradient: EventKey) -> Any:
+        """``value``, through which a gradient flows back to ``tensor`` by way of `arrived`."""
+
+    @abstractmethod
+    def join(self, first: Any, others: list[Any]) -> Any:
+        """``first``, whose backward pass sends zeros to the others, so that their taps are called."""
