@@ -138,7 +138,6 @@ def capture(
         StepChoice.parse(steps) if steps is not None else StepChoice(),
         tuple(layers),
         parse_roles(tuple(roles)),
-        sketch,
     )
     if sketch and noise_from:
         raise UsageError("noise is measured on values; leave sketch away beside noise_from")

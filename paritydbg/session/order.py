@@ -76,9 +76,7 @@ class LaunchOrder:
         Raises:
             UsageError: steps or roles that cannot be read.
         """
-        return CapturePlan(
-            StepChoice.parse(self.steps), self.layers, parse_roles(self.roles), self.sketch
-        )
+        return CapturePlan(StepChoice.parse(self.steps), self.layers, parse_roles(self.roles))
 
     def recording(self, environment: Environment) -> Recording:
         """A recording into the dump, whose file is made with its first event."""

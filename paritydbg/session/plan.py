@@ -65,13 +65,11 @@ class CapturePlan:
         layers: shell-style patterns of layer names (``encoder.*``); empty takes every layer. The net
             itself (``""``) is always taken.
         roles: which roles; empty takes all.
-        sketch: whether larger tensors are kept as sketches of 2 KB, not as values.
     """
 
     steps: StepChoice = StepChoice()
     layers: tuple[str, ...] = ()
     roles: frozenset[Role] = frozenset()
-    sketch: bool = False
 
     def takes(self, role: Role, layer: str) -> bool:
         """Whether tensors of this role are taken at this layer (for parameters: at their owner)."""

@@ -57,7 +57,7 @@ def compare_pair(
     """Numbers for one pair, the port's values divided by its scale first."""
     events = (*pair.reference, *pair.port)
     own = noise.own(tuple(event.dtype for event in events), 1.0)
-    allowed = Allowance(0.0, noise.basis, own.words)
+    allowed = Allowance(0.0, own.basis, own.words)
     if port_scale == 1.0 and _same_bytes(pair):
         return Comparison(pair, Verdict.MATCH, _equal(pair.first, reference), allowed)
     if has_values(pair):
@@ -74,7 +74,7 @@ def compare_pair(
         if isinstance(found, Verdict):
             return Comparison(pair, found, reason=untested(pair))
         metrics = estimated(found[0], found[1].scaled(1.0 / port_scale))
-    allowed = Allowance(own.l2 * metrics.reference_l2, noise.basis, own.words)
+    allowed = Allowance(own.l2 * metrics.reference_l2, own.basis, own.words)
     score = _ratio(metrics.difference_l2, allowed.l2)
     if metrics.nonfinite_differs:
         return Comparison(pair, Verdict.NONFINITE, metrics, allowed, float("inf"))
