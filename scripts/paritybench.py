@@ -9,8 +9,6 @@ another answers (``paritydbg bisect --json``) from the two dumps alone, and this
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,10 +21,10 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from casebench.cases import Case, find_cases
+from casebench.apart import last_line, record_apart, run_apart
+from casebench.cases import Case
 from casebench.judge import Answer, answer_of, cause_right, location_right, stage_right
-
-SCRIPTS = Path(__file__).resolve().parent
+from casebench.options import case_options, chosen_cases
 
 
 @dataclass(frozen=True)
@@ -79,37 +77,14 @@ def run_variant(case: Case, variant: str, seconds: float) -> tuple[Answer, Mappi
     with tempfile.TemporaryDirectory(prefix="paritybench-") as folder:
         out, expected = Path(folder, "dumps"), Path(folder, "expected.json")
         out.mkdir()
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join([str(SCRIPTS), os.environ.get("PYTHONPATH", "")]),
-        }
-        record = [sys.executable, "-m", "casebench.record", str(case.file), case.fault or "-"]
-        recorded = _run([*record, variant, str(out), str(expected)], environment, folder, seconds)
-        if recorded.returncode != 0:
-            return Answer(None, error=_last_line(recorded.stderr)), {}
-        bisect = [sys.executable, "-m", "paritydbg", "bisect", "ref.h5", "port.h5", "--json"]
-        answered = _run(bisect, environment, str(out), seconds)
+        error = record_apart(case, variant, out, expected, seconds)
+        if error:
+            return Answer(None, error=error), {}
+        answered = run_apart("paritydbg", ["bisect", "ref.h5", "port.h5", "--json"], out, seconds)
         told = json.loads(expected.read_text(encoding="utf-8"))
         if answered.returncode not in (0, 1):
-            return Answer(answered.returncode, error=_last_line(answered.stderr)), told
+            return Answer(answered.returncode, error=last_line(answered.stderr)), told
         return answer_of(answered.returncode, json.loads(answered.stdout)), told
-
-
-def _run(
-    command: list[str], environment: dict[str, str], folder: str, seconds: float
-) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            command, env=environment, cwd=folder, capture_output=True, text=True, timeout=seconds
-        )
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, "", f"no answer within {seconds:g} s")
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1] if lines else "no message"
 
 
 def run_cases(cases: Sequence[Case], jobs: int, seconds: float, watch: Any) -> list[Outcome]:
@@ -208,11 +183,7 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
 
 
 @click.command()
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--json", "out", type=click.Path(path_type=Path), help="Write the results here.")
-@click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes at once.")
-@click.option("--timeout", default=300.0, show_default=True, help="Seconds a process may take.")
-@click.option("-k", "patterns", multiple=True, help="Only cases whose name contains this.")
+@case_options
 def main(
     folders: tuple[Path, ...],
     out: Path | None,
@@ -227,10 +198,7 @@ def main(
     from rich.console import Console
     from rich.progress import Progress
 
-    try:
-        cases = find_cases([folder.resolve() for folder in folders], patterns)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    cases = chosen_cases(folders, patterns)
     errors = Console(stderr=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task("cases", total=len(cases))

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -27,7 +25,9 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from casebench.cases import Case, find_cases
+from casebench.apart import record_apart
+from casebench.cases import Case
+from casebench.options import case_options, chosen_cases
 
 from paritydbg import open_dump
 from paritydbg.align.user_map import UserMap
@@ -41,8 +41,6 @@ from paritydbg.model.record import RunRecord
 from paritydbg.model.report import Report
 from paritydbg.pipeline import judge
 from paritydbg.verdict.judge import MATTERS
-
-SCRIPTS = Path(__file__).resolve().parent
 
 
 class Sketched:
@@ -128,21 +126,9 @@ def bench(case: Case, variant: str, seconds: float) -> Result:
     """Record one pair and judge it twice."""
     name = case.name if variant == "faulty" else f"{case.file.name}/clean"
     with tempfile.TemporaryDirectory(prefix="sketchbench-") as folder:
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join([str(SCRIPTS), os.environ.get("PYTHONPATH", "")]),
-        }
-        record = [sys.executable, "-m", "casebench.record", str(case.file), case.fault or "-"]
-        told = [variant, folder, str(Path(folder, "expected.json"))]
-        try:
-            done = subprocess.run(
-                [*record, *told], env=environment, cwd=folder, capture_output=True, timeout=seconds
-            )
-        except subprocess.TimeoutExpired:
-            return Result(name, error=f"not recorded within {seconds:g} s")
-        if done.returncode:
-            return Result(name, error=done.stderr.decode(errors="replace").strip()[-200:])
+        error = record_apart(case, variant, Path(folder), Path(folder, "expected.json"), seconds)
+        if error:
+            return Result(name, error=error)
         with (
             open_dump(Path(folder, "ref.h5")) as reference,
             open_dump(Path(folder, "port.h5")) as port,
@@ -285,12 +271,8 @@ def print_table(results: Sequence[Result]) -> None:
 
 
 @click.command()
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--json", "out", type=click.Path(path_type=Path), help="Write the results here.")
-@click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Runs at once.")
-@click.option("--timeout", default=300.0, show_default=True, help="Seconds a recording may take.")
+@case_options
 @click.option("--faults", default=3, show_default=True, help="Faults of each sample pair.")
-@click.option("-k", "patterns", multiple=True, help="Only cases whose name contains this.")
 def main(
     folders: tuple[Path, ...],
     out: Path | None,
@@ -300,10 +282,7 @@ def main(
     patterns: tuple[str, ...],
 ) -> None:
     """Judge recorded pairs in the FOLDERS by their values and by their sketches."""
-    try:
-        cases = find_cases([folder.resolve() for folder in folders], patterns)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    cases = chosen_cases(folders, patterns)
     with ThreadPoolExecutor(jobs) as pool:
         runs = [pool.submit(bench, *one, timeout) for one in chosen(cases, faults)]
         results = [run.result() for run in runs]
