@@ -1,4 +1,4 @@
-"""Scripts run in rounds: free runs, forced replays, noise, and the verdict on all of them.
+"""Scripts run in rounds: free runs, forced replays and noise.
 
 `pipeline` works on dumps that are there; here they are made, each kept and made again only where what
 went into it has changed.
@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from paritydbg.errors import UsageError
-from paritydbg.model.report import Report
-from paritydbg.pipeline import Progress, diff, plan_forcing
+from paritydbg.pipeline import plan_forcing
 from paritydbg.session.forcing import write_plan
 from paritydbg.session.kept import Kept
 from paritydbg.session.launcher import Launched, run_script
@@ -26,18 +25,19 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Files:
-    """Where the dumps of one comparison lie.
+class Rounds:
+    """The dumps of all rounds: free runs of both sides, and replays of each on the reference's values."""
 
-    Attributes:
-        folder: of all of them.
-    """
+    reference: str
+    port: str
+    reference_forced: str
+    port_forced: str
 
-    folder: str
 
-    def path(self, name: str) -> str:
-        """The dump of that round: ``ref``, ``ref.forced``, ``port``, ``port.forced``."""
-        return os.path.join(self.folder, f"{name}.h5")
+def replayed_path(out: str) -> str:
+    """Where the forced replay beside a free run goes: ``ref.forced.h5`` beside ``ref.h5``."""
+    stem, ending = os.path.splitext(out)
+    return f"{stem}.forced{ending}"
 
 
 def forced_run(
@@ -105,43 +105,41 @@ def _started(order: LaunchOrder, reference: str) -> LaunchOrder:
     return replace(order, weights_from=weights, inputs_from=inputs)
 
 
-def bisect_scripts(
+def run_rounds(
     reference: Sequence[str],
     port: Sequence[str],
     folder: str,
     order: LaunchOrder,
     *,
     runs: int = NOISE_RUNS,
-    map_file: str | None = None,
     tell: Tell = lambda _: None,
-    progress: Progress | None = None,
-) -> Report:
-    """Run both scripts in all rounds and compare: the whole job.
+) -> Rounds:
+    """Run both scripts in all rounds: what `diff` needs for the whole job.
 
     Args:
         reference, port: the two command lines.
         folder: where the dumps are kept; a round whose inputs did not change is not repeated.
         order: what to capture of both.
         runs: perturbed replays of the reference, 0 to model its noise.
-        map_file: as for `diff`.
         tell: is told in a line what is done.
-        progress: as for `diff`.
 
     Raises:
         UsageError: a script failed, or cannot be run.
         DumpError, NothingCapturedError, NothingComparedError: as for the single steps.
     """
     os.makedirs(folder, exist_ok=True)
-    files, kept = Files(folder), Kept(folder)
+    ref, free = (os.path.join(folder, name) for name in ("ref.h5", "port.h5"))
+    made = Rounds(ref, free, replayed_path(ref), replayed_path(free))
+    kept = Kept(folder)
 
-    def round_of(name: str, command: Sequence[str], made_from: Sequence[str], run: _Run) -> None:
-        out = files.path(name)
+    def round_of(out: str, command: Sequence[str], made_from: Sequence[str], run: _Run) -> None:
+        name = os.path.splitext(os.path.basename(out))[0]
         mark = kept.mark(command, order, made_from, (name, str(runs)))
         if kept.holds(out, mark):
             tell(f"{out} is kept: nothing that it was made from has changed")
             return
         tell(f"{name}: {' '.join(command)}")
-        launched = run(replace(order, out=out))
+        launched = run(command, replace(order, out=out))
         if launched.exit_code:
             raise UsageError(
                 f"{' '.join(command)} ended with exit code {launched.exit_code} in the round {name}; "
@@ -149,42 +147,26 @@ def bisect_scripts(
             )
         kept.note(out, mark)
 
-    ref, replayed, free = (files.path(name) for name in ("ref", "ref.forced", "port"))
-    round_of("ref", reference, (), lambda told: run_script(reference, told, aside=True))
-    round_of(
-        "ref.forced",
-        reference,
-        (ref,),
-        lambda told: noise_runs(reference, told, ref, runs, aside=True),
-    )
+    def free_reference(command: Sequence[str], told: LaunchOrder) -> Launched:
+        return run_script(command, told, aside=True)
 
-    def port_run(told: LaunchOrder) -> Launched:
-        return run_script(port, replace(told, weights_from=ref, inputs_from=ref), aside=True)
+    def replayed_reference(command: Sequence[str], told: LaunchOrder) -> Launched:
+        return noise_runs(command, told, ref, runs, aside=True)
 
-    round_of("port", port, (ref,), port_run)
-    round_of(
-        "port.forced",
-        port,
-        (ref, replayed, free),
-        lambda told: forced_run(
-            port,
-            replace(told, weights_from=ref, inputs_from=ref),
-            replayed,
-            free,
-            aside=True,
-        ),
-    )
-    return diff(
-        ref,
-        free,
-        map_file=map_file,
-        rename=order.rename,
-        forced=(replayed, files.path("port.forced")),
-        progress=progress,
-    )
+    def free_port(command: Sequence[str], told: LaunchOrder) -> Launched:
+        return run_script(command, _started(told, ref), aside=True)
+
+    def replayed_port(command: Sequence[str], told: LaunchOrder) -> Launched:
+        return forced_run(command, _started(told, ref), made.reference_forced, free, aside=True)
+
+    round_of(ref, reference, (), free_reference)
+    round_of(made.reference_forced, reference, (ref,), replayed_reference)
+    round_of(free, port, (ref,), free_port)
+    round_of(made.port_forced, port, (ref, made.reference_forced, free), replayed_port)
+    return made
 
 
-_Run = Callable[[LaunchOrder], Launched]
+_Run = Callable[[Sequence[str], LaunchOrder], Launched]
 
 
 def _beside(path: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -60,11 +59,20 @@ def compare(
     forced: tuple[str, str] | None = None,
 ) -> Report:
     """The report on two dumps, with a progress bar on stderr while it is made."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     from paritydbg.pipeline import diff
     from paritydbg.weights.rules import parse_rename
 
     rules = tuple(parse_rename(text) for text in renames)
-    with _progress() as advance:
+    errors = Console(stderr=True)
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("comparing", total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
         return diff(
             reference, port, map_file=map_file, rename=rules, forced=forced, progress=advance
         )
@@ -80,9 +88,7 @@ def compare_scripts(
     renames: tuple[str, ...],
 ) -> Report:
     """The report on two scripts, which are run in rounds; every round is told on stderr."""
-    import shlex
-
-    from paritydbg.rounds import bisect_scripts
+    from paritydbg.rounds import run_rounds
     from paritydbg.session.order import LaunchOrder
     from paritydbg.weights.rules import parse_rename
 
@@ -93,30 +99,30 @@ def compare_scripts(
         rename=tuple(parse_rename(text) for text in renames),
         stop=True,
     )
-    reference, port = (shlex.split(command) for command in commands)
+    reference, port = (_words(command) for command in commands)
 
     def tell(line: str) -> None:
         click.echo(f"paritydbg: {line}", err=True)
 
-    return bisect_scripts(
-        reference, port, folder, order, runs=noise_runs, map_file=map_file, tell=tell
-    )
+    made = run_rounds(reference, port, folder, order, runs=noise_runs, tell=tell)
+    replays = (made.reference_forced, made.port_forced)
+    return compare(made.reference, made.port, map_file, renames, replays)
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr, where that is a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
+def _words(command: str) -> list[str]:
+    """A command line's words, as a shell splits them.
 
-    errors = Console(stderr=True)
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("comparing", total=None)
+    Raises:
+        UsageError: a quotation that does not end.
+    """
+    import shlex
 
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+    from paritydbg.errors import UsageError
 
-        yield advance
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"{command!r} cannot be split into words: {error}") from error
 
 
 def stdout() -> Console:

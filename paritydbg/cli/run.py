@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import click
@@ -161,7 +160,7 @@ def command(
     sketch cannot tell. A forced replay needs a reference in full.
     """
     from paritydbg.errors import UsageError
-    from paritydbg.rounds import forced_run, noise_runs
+    from paritydbg.rounds import forced_run, noise_runs, replayed_path
     from paritydbg.session.launcher import run_script
     from paritydbg.session.order import LaunchOrder
     from paritydbg.weights.rules import parse_rename
@@ -198,12 +197,6 @@ def command(
         if launched.captured:
             _tell(beside, is_port=True)
     return launched.exit_code
-
-
-def replayed_path(out: str) -> str:
-    """Where the replay of a reference by itself goes: ``ref.forced.h5`` beside ``ref.h5``."""
-    stem, ending = os.path.splitext(out)
-    return f"{stem}.forced{ending}"
 
 
 def _tell(out: str, is_port: bool) -> None:

@@ -179,6 +179,7 @@ def test_a_bisection_of_half_a_pair(tmp_path: Path, fails: Callable[..., str]) -
     ref = dump(tmp_path / "ref.h5")
     assert "two dumps" in fails("bisect", ref)
     assert "not both" in fails("bisect", ref, ref, "--reference", "a", "--port", "b")
+    assert "No closing quotation" in fails("bisect", "--reference", "a 'b", "--port", "c")
 
 
 def test_a_forced_replay_that_cannot_be(tmp_path: Path, fails: Callable[..., str]) -> None:
