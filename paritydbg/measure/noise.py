@@ -6,7 +6,7 @@ The model here knows dtypes and the size of what cancels; measured noise can tak
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from paritydbg.measure.precision import unit_roundoff
@@ -25,11 +25,27 @@ _TIMES = 5.0
 
 @dataclass(frozen=True)
 class Own:
-    """What an operator's own rounding may add: the norm, the same in words, and how it is known."""
+    """What an operator's own rounding may add.
+
+    Attributes:
+        l2: as a norm.
+        times, of: the same in words: how many times what.
+        basis: how it is known.
+    """
 
     l2: float
-    words: str
+    times: float
+    of: str
     basis: Literal["measured", "modelled"] = "modelled"
+
+    @property
+    def words(self) -> str:
+        """The allowance for a person: ``8 float32 roundings of its terms``."""
+        return f"{self.times:g} {self.of}"
+
+    def allowing(self, times: float) -> Own:
+        """As many times as much, in numbers and in words."""
+        return replace(self, l2=times * self.l2, times=times * self.times)
 
 
 class Noise(Protocol):
@@ -59,7 +75,7 @@ class ModelledNoise:
         unit = unit_roundoff(*dtypes)
         times = _ROUNDINGS_16_BIT if unit > 2.0**-20 else _ROUNDINGS
         coarsest = max(dtypes, key=unit_roundoff, default="")
-        return Own(times * unit * size_l2, f"{times:g} {coarsest} roundings of its terms")
+        return Own(times * unit * size_l2, times, f"{coarsest} roundings of its terms")
 
 
 class MeasuredNoise:
@@ -87,4 +103,4 @@ class MeasuredNoise:
             return modelled
         what = "its error against float64" if (record.exact or 0) > (record.spread or 0) else ""
         spread = what or f"the spread of {record.runs} runs moved in their last bit"
-        return Own(measured, f"{_TIMES:g} times {spread}", "measured")
+        return Own(measured, _TIMES, f"times {spread}", "measured")

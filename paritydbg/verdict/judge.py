@@ -165,14 +165,14 @@ class Judge:
         dtypes = self._dtypes(comparison, sources)
         terms = self._terms(event, sources)
         size = max(metrics.reference_l2, terms.size)
-        own = self._noise.own(dtypes, size, event.key, metrics.reference_l2)
+        own = self._noise.own(dtypes, size, event.key, metrics.reference_l2).allowing(OWN)
         through = max(GAIN * inherited * metrics.reference_l2, terms.inherited)
         if self._forced:
             through = 0.0
         words = own.words
-        if through > OWN * own.l2:
+        if through > own.l2:
             words = f"{GAIN:g} times what came in ({inherited:.1e})"
-        return Allowance(OWN * own.l2 + through, own.basis, words)
+        return Allowance(own.l2 + through, own.basis, words)
 
     def _dtypes(self, comparison: Comparison, sources: tuple[Event, ...]) -> tuple[str, ...]:
         found = [event.dtype for event in (*comparison.pair.reference, *comparison.pair.port)]

@@ -36,3 +36,10 @@ def test_a_tensor_that_was_not_measured_is_modelled() -> None:
     other = EventKey(2, Phase.FORWARD, Role.OUTPUT, "fc")
     noise = MeasuredNoise([record(0.5)])
     assert noise.own(("float32",), 3.0, other, 1.0) == ModelledNoise().own(("float32",), 3.0)
+
+
+def test_what_is_allowed_says_the_same_in_words() -> None:
+    own = MeasuredNoise([record(0.5)]).own(("float32",), 1.0, KEY, 1.0).allowing(4.0)
+    assert own.l2 == 10.0
+    assert own.words.startswith("20 times the spread")
+    assert ModelledNoise().own(("float32",), 1.0).allowing(4.0).words.startswith("32 float32")
