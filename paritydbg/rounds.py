@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from paritydbg.align.user_map import read_user_map
 from paritydbg.errors import UsageError
 from paritydbg.pipeline import plan_forcing
 from paritydbg.session.forcing import write_plan
@@ -41,7 +42,13 @@ def replayed_path(out: str) -> str:
 
 
 def forced_run(
-    command: Sequence[str], order: LaunchOrder, reference: str, free: str, *, aside: bool = False
+    command: Sequence[str],
+    order: LaunchOrder,
+    reference: str,
+    free: str,
+    *,
+    map_file: str | None = None,
+    aside: bool = False,
 ) -> Launched:
     """Run a script as a forced replay of a reference.
 
@@ -50,10 +57,11 @@ def forced_run(
         order: what to capture; its start is taken from the reference.
         reference: dump whose values are given to the script's layers.
         free: dump of a free run of the same script, ``""`` to make one first, which is not kept.
+        map_file: names pairs of layers, as for `paritydbg.diff`.
         aside: as for `run_script`.
 
     Raises:
-        UsageError, DumpError, NothingCapturedError: as for `run_script`.
+        UsageError, DumpError, NothingCapturedError: as for `run_script`; the map cannot be used.
         NothingComparedError: the script and the reference have no layer in common.
     """
     start = _started(order, reference)
@@ -64,7 +72,8 @@ def forced_run(
             if launched.exit_code:
                 return launched
         plan = os.path.join(folder, "plan.json")
-        write_plan(plan_forcing(reference, free, rename=order.rename), plan)
+        pairs = plan_forcing(reference, free, map_file=map_file, rename=order.rename)
+        write_plan(pairs, plan)
         return run_script(command, replace(start, forced_plan=plan), aside=aside)
 
 
@@ -112,6 +121,7 @@ def run_rounds(
     order: LaunchOrder,
     *,
     runs: int = NOISE_RUNS,
+    map_file: str | None = None,
     tell: Tell = lambda _: None,
 ) -> Rounds:
     """Run both scripts in all rounds: what `diff` needs for the whole job.
@@ -121,20 +131,30 @@ def run_rounds(
         folder: where the dumps are kept; a round whose inputs did not change is not repeated.
         order: what to capture of both.
         runs: perturbed replays of the reference, 0 to model its noise.
+        map_file: names pairs of layers and parameters, as for `paritydbg.diff`.
         tell: is told in a line what is done.
 
     Raises:
-        UsageError: a script failed, or cannot be run.
+        UsageError: a script failed or cannot be run; the map cannot be used.
         DumpError, NothingCapturedError, NothingComparedError: as for the single steps.
     """
+    if map_file:
+        # Before any script runs: a map that cannot be read would end the last round only.
+        read_user_map(map_file)
     os.makedirs(folder, exist_ok=True)
     ref, free = (os.path.join(folder, name) for name in ("ref.h5", "port.h5"))
     made = Rounds(ref, free, replayed_path(ref), replayed_path(free))
     kept = Kept(folder)
 
-    def round_of(out: str, command: Sequence[str], made_from: Sequence[str], run: _Run) -> None:
+    def round_of(
+        out: str,
+        command: Sequence[str],
+        made_from: Sequence[str],
+        run: _Run,
+        files: Sequence[str] = (),
+    ) -> None:
         name = os.path.splitext(os.path.basename(out))[0]
-        mark = kept.mark(command, order, made_from, (name, str(runs)))
+        mark = kept.mark(command, order, made_from, (name, str(runs)), files)
         if kept.holds(out, mark):
             tell(f"{out} is kept: nothing that it was made from has changed")
             return
@@ -157,12 +177,15 @@ def run_rounds(
         return run_script(command, _started(told, ref), aside=True)
 
     def replayed_port(command: Sequence[str], told: LaunchOrder) -> Launched:
-        return forced_run(command, _started(told, ref), made.reference_forced, free, aside=True)
+        start = _started(told, ref)
+        forced_by = made.reference_forced
+        return forced_run(command, start, forced_by, free, map_file=map_file, aside=True)
 
     round_of(ref, reference, (), free_reference)
     round_of(made.reference_forced, reference, (ref,), replayed_reference)
     round_of(free, port, (ref,), free_port)
-    round_of(made.port_forced, port, (ref, made.reference_forced, free), replayed_port)
+    paired_by = (map_file,) if map_file else ()
+    round_of(made.port_forced, port, (ref, made.reference_forced, free), replayed_port, paired_by)
     return made
 
 

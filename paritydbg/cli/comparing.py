@@ -104,7 +104,7 @@ def compare_scripts(
     def tell(line: str) -> None:
         click.echo(f"paritydbg: {line}", err=True)
 
-    made = run_rounds(reference, port, folder, order, runs=noise_runs, tell=tell)
+    made = run_rounds(reference, port, folder, order, runs=noise_runs, map_file=map_file, tell=tell)
     replays = (made.reference_forced, made.port_forced)
     return compare(made.reference, made.port, map_file, renames, replays)
 

@@ -104,6 +104,13 @@ import click
     metavar="OLD=NEW",
     help="A rename rule from the reference's parameter names to this script's; repeatable.",
 )
+@click.option(
+    "--map",
+    "map_file",
+    default=None,
+    metavar="FILE",
+    help="With --forced-by: YAML or TOML file that names pairs of layers and parameters.",
+)
 @click.argument(
     "command_line", nargs=-1, required=True, metavar="-- COMMAND…", type=click.UNPROCESSED
 )
@@ -125,6 +132,7 @@ def command(
     sketch: bool,
     stop: bool,
     renames: tuple[str, ...],
+    map_file: str | None,
     command_line: tuple[str, ...],
 ) -> int:
     """Run a training script with hooks on, and dump what it computes.
@@ -181,12 +189,14 @@ def command(
     )
     if free and not forced_by:
         raise UsageError("--free goes with --forced-by; name the dump whose values are given")
+    if map_file and not forced_by:
+        raise UsageError("--map goes with --forced-by; a free run is paired when it is compared")
     if noise and forced_by:
         raise UsageError("--noise measures a reference's free run; leave --forced-by away")
     if noise and sketch:
         raise UsageError("--noise is measured on values; leave --sketch away")
     if forced_by:
-        launched = forced_run(command_line, order, forced_by, free)
+        launched = forced_run(command_line, order, forced_by, free, map_file=map_file)
     else:
         launched = run_script(command_line, order)
     if launched.captured:

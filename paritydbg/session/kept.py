@@ -34,8 +34,14 @@ class Kept:
         order: LaunchOrder,
         made_from: Iterable[str],
         also: Iterable[str],
+        files: Iterable[str] = (),
     ) -> str:
-        """A digest of a run's inputs: command, the script's files, options, dumps it starts from."""
+        """A digest of a run's inputs: command, the script's files, options, dumps it starts from.
+
+        Args:
+            also: further words that went into it.
+            files: further files that went into it.
+        """
         digest = hashlib.sha256()
         options = asdict(order)
         options.pop("out")
@@ -43,7 +49,7 @@ class Kept:
         parts += [self._marks.get(os.path.basename(path), path) for path in made_from]
         for part in parts:
             digest.update(part.encode() + b"\0")
-        for file in _files(command):
+        for file in (*_files(command), *(Path(name) for name in files)):
             digest.update(str(file).encode() + b"\0")
             digest.update(hashlib.sha256(file.read_bytes()).digest())
         return digest.hexdigest()

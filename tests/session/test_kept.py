@@ -53,3 +53,12 @@ def test_a_dump_that_was_cut_short_and_a_torn_file_of_marks_do_not_hold(tmp_path
     assert not Kept(str(tmp_path)).holds(path, "m")
     (tmp_path / NAME).write_text("{", encoding="utf-8")
     assert not Kept(str(tmp_path)).holds(dump(tmp_path / "ref.h5"), "m")
+
+
+def test_a_map_file_that_changes_makes_another_mark(tmp_path: Path) -> None:
+    kept, order, map_file = Kept(str(tmp_path)), LaunchOrder(out="x.h5"), tmp_path / "map.yaml"
+    map_file.write_text("layers: {a: b}", encoding="utf-8")
+    mark = kept.mark(("a",), order, (), (), (str(map_file),))
+    assert mark == kept.mark(("a",), order, (), (), (str(map_file),))
+    map_file.write_text("layers: {a: c}", encoding="utf-8")
+    assert mark != kept.mark(("a",), order, (), (), (str(map_file),))
