@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from paritydbg.align.user_map import read_user_map
+from paritydbg.dump.reader import open_dump
 from paritydbg.errors import UsageError
 from paritydbg.pipeline import plan_forcing
 from paritydbg.session.forcing import write_plan
@@ -21,6 +22,9 @@ from paritydbg.session.order import LaunchOrder
 
 # Replays whose values are perturbed in their last bit, from which a spread is told.
 NOISE_RUNS = 3
+# Frameworks that can compute a whole net in float64: MindSpore has on CPU no float64 convolution,
+# BatchNorm or cross entropy.
+PROMOTABLE = frozenset({"torch"})
 
 Tell = Callable[[str], None]
 
@@ -88,7 +92,8 @@ def noise_runs(
     """Replay a reference on its own values, and record how far rounding alone moves each tensor.
 
     The replay goes to ``order.out``: each tensor with its spread over ``runs`` replays whose given
-    values were moved in their last bit. Gradients of inputs are each layer's own share.
+    values were moved in their last bit and, where the framework can, its error against one that
+    computed in float64. Gradients of inputs are each layer's own share.
 
     Raises:
         As for `forced_run`.
@@ -98,10 +103,12 @@ def noise_runs(
         write_plan(plan_forcing(reference, reference), plan)
         start = replace(_started(order, reference), forced_plan=plan)
         moved = []
-        for seed in range(1, runs + 1):
-            path = os.path.join(folder, f"moved{seed}.h5")
-            told = replace(start, out=path, perturbed=seed)
-            launched = run_script(command, told, aside=aside)
+        told = [replace(start, perturbed=seed) for seed in range(1, runs + 1)]
+        if runs and _framework(reference) in PROMOTABLE:
+            told.append(replace(start, promoted=True))
+        for number, one in enumerate(told):
+            path = os.path.join(folder, f"moved{number}.h5")
+            launched = run_script(command, replace(one, out=path), aside=aside)
             if launched.exit_code:
                 return launched
             moved.append(path)
@@ -190,6 +197,11 @@ def run_rounds(
 
 
 _Run = Callable[[Sequence[str], LaunchOrder], Launched]
+
+
+def _framework(dump: str) -> str:
+    with open_dump(dump) as found:
+        return found.run.environment.framework
 
 
 def _beside(path: str) -> str:

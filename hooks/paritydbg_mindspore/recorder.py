@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
+from paritydbg.errors import UsageError
 from paritydbg.model.event import GRADIENT_OF, Phase, Role, Values
 from paritydbg.session.recording import Recording
 from paritydbg_mindspore.optimizers import KINDS, learning_rates
@@ -44,6 +45,11 @@ class MindSporeRecorder:
         self._depth = 0
         self._calls: dict[int, list[int]] = {}
         forcing = recording.forcing
+        if forcing is not None and forcing.promoted:
+            raise UsageError(
+                "MindSpore cannot compute a whole net in float64 (it has no such convolution, "
+                "BatchNorm or cross entropy on CPU); leave promoted away"
+            )
         self._taps = (
             None if forcing is None else MindSporeTaps(recording, forcing, _anchor(self._nets))
         )

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from paritydbg.model.event import GRADIENT_OF, Phase, Role, Values
 from paritydbg.session.recording import Recording
+from paritydbg_torch.promotion import Promotion
 from paritydbg_torch.structure import first_names, named_layers, named_tensors
 from paritydbg_torch.taps import TorchTaps
 from paritydbg_torch.values import NESTING, values_of
@@ -39,10 +40,14 @@ class TorchRecorder:
         self._calls: dict[int, list[int]] = {}
         forcing = recording.forcing
         self._taps = None if forcing is None else TorchTaps(recording, forcing, self._packed)
+        self._promotion: Promotion | None = None
         self._batch_first: dict[str, bool] = {}
 
     def attach(self) -> None:
         """Put the hooks in."""
+        forcing = self._recording.forcing
+        if forcing is not None and forcing.promoted:
+            self._promotion = Promotion(self._nets.values())
         seen: set[int] = set()
         for name, layer in named_layers(self._nets):
             if id(layer) in seen:
@@ -70,6 +75,9 @@ class TorchRecorder:
             handle.remove()
         self._handles.clear()
         self._depth = 0
+        if self._promotion is not None:
+            self._promotion.remove()
+            self._promotion = None
 
     def step_begins(self) -> None:
         """Record parameters and buffers before the step, learning rates and loss scale."""
@@ -77,11 +85,15 @@ class TorchRecorder:
             for prefix, net in self._nets.items():
                 held = self._recording.forcing.held(self._recording.clock.step, prefix)
                 write_parameters(net, held)
+        if self._promotion is not None:
+            self._promotion.begin()
         self._record_tensors(Phase.FORWARD, parameters=True)
         self._record_rates()
 
     def step_ends(self) -> None:
         """Record parameters, where an optimizer is known, and buffers after the step."""
+        if self._promotion is not None:
+            self._promotion.end()
         self._record_tensors(Phase.UPDATE, parameters=self._recording.clock.optimizer_known)
 
     def _hook_layer(self, name: str, layer: nn.Module) -> None:
@@ -211,6 +223,8 @@ class TorchRecorder:
                         if values is not None:
                             recording.tensor(Phase.UPDATE, Role.GRAD_APPLIED, name, values)
             self._record_rates()
+        if self._promotion is not None:
+            self._promotion.end()
         recording.clock.optimizer_runs()
 
     def _record_tensors(self, phase: Phase, parameters: bool) -> None:

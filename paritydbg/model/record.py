@@ -129,8 +129,10 @@ class NoiseRecord:
 
     Attributes:
         step, phase, role, name, call, slot, micro, rank: the event's key, enumerations by their values.
-        spread: largest ‖x_k - x‖ over runs whose given values were perturbed in their last bit.
-        exact: ‖x - x64‖ against the same layer in float64, None where it could not be promoted.
+        spread: largest ‖x_k - x‖ over runs whose given values were perturbed in their last bit,
+            None without any.
+        exact: ‖x - x64‖ against the same layer in float64 on the same inputs, None where it was not
+            computed, or came out as another computation (drawn at random).
         runs: how many perturbed runs there were.
     """
 
@@ -147,10 +149,12 @@ class NoiseRecord:
     runs: int = 0
 
     @staticmethod
-    def of(key: EventKey, *, spread: float, runs: int) -> NoiseRecord:
-        """The record of one event's spread."""
+    def of(
+        key: EventKey, *, spread: float | None, runs: int, exact: float | None = None
+    ) -> NoiseRecord:
+        """The record of one event."""
         place = (key.step, key.phase.value, key.role.value, key.name, key.call, key.slot)
-        return NoiseRecord(*place, key.micro, key.rank, spread, None, runs)
+        return NoiseRecord(*place, key.micro, key.rank, spread, exact, runs)
 
     @property
     def key(self) -> EventKey:

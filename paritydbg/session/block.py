@@ -96,6 +96,7 @@ def capture(
     sketch: bool = False,
     forced_by: ForcingPlan | None = None,
     perturbed: int = 0,
+    promoted: bool = False,
     noise_from: Sequence[str | os.PathLike[str]] = (),
 ) -> Iterator[Capture]:
     """Record training steps of one or several nets into a dump.
@@ -115,13 +116,16 @@ def capture(
         forced_by: a forced replay (see `paritydbg.plan_forcing`): every layer is given the
             reference's values, forward and backward, so that each layer's error is its own.
         perturbed: seed of a last-bit perturbation of what is given, 0 for none.
-        noise_from: dumps of perturbed replays, whose spread is recorded beside each tensor.
+        promoted: whether a forced replay computes in float64 (torch nets only).
+        noise_from: dumps of perturbed replays and of one in float64; how far each tensor lies from
+            theirs is recorded beside it.
 
     Yields:
         A handle for what hooks cannot see: batch, loss, state, the end of a step.
 
     Raises:
-        UsageError: the net, optimizer, steps or roles cannot be used; a sketch of perturbed replays.
+        UsageError: the net, optimizer, steps or roles cannot be used; a sketch of perturbed replays;
+            a framework that cannot compute everything in float64.
         NothingCapturedError: the block ended, and no net was called in a wanted step.
         DumpError: the dump cannot be written.
     """
@@ -147,7 +151,7 @@ def capture(
         return DumpWriter(target, environment, command=" ".join(sys.argv), sketch=sketch)
 
     moved = [os.fspath(one) for one in noise_from]
-    forcing = None if forced_by is None else start(forced_by, perturbed, moved)
+    forcing = None if forced_by is None else start(forced_by, perturbed, moved, promoted)
     recording = Recording(open_sink, plan, adapter.environment(), forcing=forcing)
     optimizers = _listed(optimizer)
     recording.clock.optimizer_known = bool(optimizers)

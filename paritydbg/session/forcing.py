@@ -27,6 +27,12 @@ from paritydbg.model.transform import Transform
 
 # The setting that tells a dump of a forced replay, whose gradients of inputs are each layer's own.
 SETTING = "forced_replay"
+# The setting that tells a replay that computed in float64.
+PROMOTED = "float64_replay"
+# Rounding moves nothing further than this many units of its norm, nor this many times what moved
+# inputs do: float64 was then another computation, for instance one with other random numbers.
+_MOST_UNITS = 1e4
+_MOST_SPREADS = 1e3
 
 
 class Forcing:
@@ -37,7 +43,9 @@ class Forcing:
         reference: the dump of the plan, open.
         perturbed: seed of a last-bit perturbation: every float that is given is multiplied by
             1 + {-1, 0, 1} times its dtype's spacing, drawn anew per tensor; 0 for none.
-        moved: perturbed replays of the same run, from which the spread of each tensor is told.
+        moved: perturbed replays of the same run, from which the spread of each tensor is told, and
+            replays in float64, from which its error is.
+        promoted: whether everything is computed in float64.
     """
 
     def __init__(
@@ -46,12 +54,16 @@ class Forcing:
         reference: EventSource,
         perturbed: int = 0,
         moved: Sequence[EventSource] = (),
+        promoted: bool = False,
     ) -> None:
+        self.promoted = promoted
         self._given = plan.given
         self._reference = reference
         self._events = {event.order: event for event in reference.events}
         self._perturbed = perturbed
-        self._moved = [(source, {e.key: e for e in source.events}) for source in moved]
+        known = [(source, {e.key: e for e in source.events}) for source in moved]
+        self._moved = [one for one in known if not is_promoted(one[0].run)]
+        self._exact = [one for one in known if is_promoted(one[0].run)]
 
     def __contains__(self, key: EventKey) -> bool:
         return key in self._given
@@ -70,21 +82,25 @@ class Forcing:
         return np.array(array, order="C") if array.shape == shape else None
 
     def noise(self, key: EventKey, values: Values) -> NoiseRecord | None:
-        """How far a tensor lies from the same one of the perturbed replays; None without any."""
+        """How far a tensor lies from the same one of the perturbed and float64 replays.
+
+        None without any, and where it is not made of finite floats.
+        """
+        if not self._moved and not self._exact:
+            return None
         mine = values.decoded()
-        if not self._moved or mine.dtype.kind != "f":
+        if mine.dtype.kind != "f":
             return None
-        spread, runs = 0.0, 0
-        for source, events in self._moved:
-            event = events.get(key)
-            if event is None or event.shape != mine.shape:
-                continue
-            difference = source.load(event).astype(np.float64) - mine
-            spread = max(spread, float(np.linalg.norm(difference)))
-            runs += 1
-        if not runs or not np.isfinite(spread):
+        spreads = _distances(self._moved, key, mine)
+        exact = max(_distances(self._exact, key, mine), default=None)
+        spread = max(spreads, default=None)
+        if exact is not None:
+            unit = _MOST_UNITS * unit_roundoff(values.dtype) * float(np.linalg.norm(mine))
+            if not exact <= max(unit, _MOST_SPREADS * (spread or 0.0)):
+                exact = None
+        if (spread is None and exact is None) or not np.isfinite(spread or 0.0):
             return None
-        return NoiseRecord.of(key, spread=spread, runs=runs)
+        return NoiseRecord.of(key, spread=spread, runs=len(spreads), exact=exact)
 
     def held(self, step: int, prefix: str = "") -> dict[str, NDArray[Any]]:
         """The reference's parameters and buffers from before a step, by the port's names.
@@ -121,6 +137,25 @@ def is_forced(run: RunRecord) -> bool:
     return dict(run.environment.settings).get(SETTING) is True
 
 
+def is_promoted(run: RunRecord) -> bool:
+    """Whether a run computed in float64 what its script computes in less."""
+    return dict(run.environment.settings).get(PROMOTED) is True
+
+
+_Known = tuple[EventSource, Mapping[EventKey, Event]]
+
+
+def _distances(known: Sequence[_Known], key: EventKey, mine: NDArray[Any]) -> list[float]:
+    """‖x_k - x‖ for each run that has the tensor in this shape."""
+    found = []
+    for source, events in known:
+        event = events.get(key)
+        if event is not None and event.shape == mine.shape:
+            difference = source.load(event).astype(np.float64) - mine
+            found.append(float(np.linalg.norm(difference)))
+    return found
+
+
 def write_plan(plan: ForcingPlan, path: str) -> None:
     """Write a plan for the process that will carry it out."""
     lines = [
@@ -149,13 +184,16 @@ def read_plan(path: str) -> ForcingPlan:
         raise DumpError(f"{path} is no plan of a forced replay: {error}") from error
 
 
-def start(plan: ForcingPlan, perturbed: int = 0, moved: Sequence[str] = ()) -> Forcing:
-    """A forced replay with its reference, and the perturbed replays if there are any, opened.
+def start(
+    plan: ForcingPlan, perturbed: int = 0, moved: Sequence[str] = (), promoted: bool = False
+) -> Forcing:
+    """A forced replay with its reference, and the replays that tell noise if there are any, opened.
 
     Raises:
         DumpError: the reference's dump cannot be read.
     """
-    return Forcing(plan, open_dump(plan.reference), perturbed, [open_dump(path) for path in moved])
+    others = [open_dump(path) for path in moved]
+    return Forcing(plan, open_dump(plan.reference), perturbed, others, promoted)
 
 
 def _transform(fields: Mapping[str, Any]) -> Transform:

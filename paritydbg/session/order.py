@@ -32,7 +32,8 @@ class LaunchOrder:
         rename: rename rules for parameters, pairs of pattern and replacement.
         forced_plan: file with the plan of a forced replay, ``""`` for a free run.
         perturbed: seed of a last-bit perturbation of a forced replay, 0 for none.
-        noise_from: dumps of perturbed replays, whose spread is recorded beside each tensor.
+        promoted: whether a forced replay computes in float64.
+        noise_from: dumps of perturbed and float64 replays; each tensor's noise is recorded from them.
         sketch: whether larger tensors are kept as sketches.
         stop: whether the script is ended after its last wanted step.
         command: the script's command line.
@@ -51,6 +52,7 @@ class LaunchOrder:
     no_dropout: bool = False
     forced_plan: str = ""
     perturbed: int = 0
+    promoted: bool = False
     noise_from: tuple[str, ...] = ()
     sketch: bool = False
     stop: bool = False
@@ -92,7 +94,8 @@ class LaunchOrder:
 
         forcing = None
         if self.forced_plan:
-            forcing = start(read_plan(self.forced_plan), self.perturbed, self.noise_from)
+            plan = read_plan(self.forced_plan)
+            forcing = start(plan, self.perturbed, self.noise_from, self.promoted)
         return Recording(open_sink, self.plan(), environment, rank, forcing)
 
     def same_start(self) -> SameStart | None:

@@ -22,7 +22,7 @@ from paritydbg.model.record import (
     Taken,
 )
 from paritydbg.session.clock import StepClock
-from paritydbg.session.forcing import SETTING, Forcing
+from paritydbg.session.forcing import PROMOTED, SETTING, Forcing
 from paritydbg.session.plan import CapturePlan
 
 Record = LayerRecord | ParameterRecord | OptimizerRecord | SkippedRecord | Taken | NoiseRecord | str
@@ -68,7 +68,8 @@ class Recording:
         self.events = 0
         self._open_sink = open_sink
         if forcing is not None:
-            settings = (*environment.settings, (SETTING, True))
+            also = ((SETTING, True), (PROMOTED, True)) if forcing.promoted else ((SETTING, True),)
+            settings = (*environment.settings, *also)
             environment = replace(environment, settings=tuple(sorted(settings)))
         self._environment = environment
         self._sink: Sink | None = None

@@ -119,9 +119,11 @@ def _with_replay(
     notes = [f"{len(compared):,} tensors were judged on the reference's own inputs (forced replay)"]
     if records:
         runs = max(record.runs for record in records)
+        exact = sum(record.exact is not None for record in records)
         notes.append(
             f"rounding of {len(records):,} tensors was measured on the reference, run {runs} times "
             "with values moved in their last bit"
+            + (f", and of {exact:,} against float64" if exact else "")
         )
     return replace(told, judged=judged), tuple(notes)
 

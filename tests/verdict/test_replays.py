@@ -65,10 +65,11 @@ def reports(folder: Path, slope: float, eps: float) -> tuple[Report, Report]:
             )()
 
     torch_run(ref)
-    moved = folder / "moved.h5"
+    moved, exact = folder / "moved.h5", folder / "exact.h5"
     plan = paritydbg.plan_forcing(ref, ref)
     torch_run(moved, forced_by=plan, perturbed=1)
-    torch_run(own, forced_by=plan, noise_from=(moved,))
+    torch_run(exact, forced_by=plan, promoted=True)
+    torch_run(own, forced_by=plan, noise_from=(moved, exact))
     port_run(free)
     port_run(forced, forced_by=paritydbg.plan_forcing(own, free))
     return paritydbg.diff(ref, free), paritydbg.diff(ref, free, forced=(own, forced))
@@ -78,6 +79,7 @@ def test_a_right_port_is_quiet_and_the_noise_is_measured(tmp_path: Path) -> None
     free, forced = reports(tmp_path, slope=0.01, eps=1e-5)
     assert free.exit_code == forced.exit_code == 0
     assert any("measured on the reference" in note for note in forced.notes)
+    assert any("against float64" in note for note in forced.notes)
     assert not any("modelled" in note for note in forced.notes)
 
 
