@@ -23,7 +23,21 @@ def environment() -> Environment:
         python=platform.python_version(),
         settings=_settings(),
         random_state=_random_state(cuda),
+        generator=torch.get_rng_state().numpy().tobytes().hex(),
     )
+
+
+def restore_generator(environment: Environment) -> bool:
+    """Draw from now on as the run of that environment did, on the host; whether that can be done."""
+    if environment.framework != "torch" or not environment.generator:
+        return False
+    try:
+        state = bytearray.fromhex(environment.generator)
+        torch.set_rng_state(torch.frombuffer(state, dtype=torch.uint8))
+    except (ValueError, RuntimeError):
+        # Another torch's generator, or no state at all.
+        return False
+    return True
 
 
 def _settings() -> Attributes:

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from paritydbg.model.event import GRADIENT_OF, Phase, Role, Values
 from paritydbg.session.recording import Recording
+from paritydbg_torch.environment import restore_generator
 from paritydbg_torch.promotion import Promotion
 from paritydbg_torch.structure import first_names, named_layers, named_tensors
 from paritydbg_torch.taps import TorchTaps
@@ -46,6 +47,8 @@ class TorchRecorder:
     def attach(self) -> None:
         """Put the hooks in."""
         forcing = self._recording.forcing
+        if forcing is not None:
+            restore_generator(forcing.environment)
         if forcing is not None and forcing.promoted:
             self._promotion = Promotion(self._nets.values())
         seen: set[int] = set()

@@ -96,6 +96,8 @@ class Environment:
         python: version.
         settings: TF32, autocast, determinism, mode, threads … by name.
         random_state: a digest of the random generators' state at the start, ``""`` if unknown.
+        generator: state of the framework's own generator on the host at the start, as hexadecimal
+            digits in the framework's form, ``""`` where it cannot be read; a repeated run starts from it.
     """
 
     framework: str
@@ -104,6 +106,7 @@ class Environment:
     python: str = ""
     settings: Attributes = ()
     random_state: str = ""
+    generator: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from paritydbg.errors import DumpError
 from paritydbg.measure.precision import unit_roundoff
 from paritydbg.model.event import Event, EventKey, Role, Values
 from paritydbg.model.forcing import ForcingPlan, Given
-from paritydbg.model.record import NoiseRecord, RunRecord
+from paritydbg.model.record import Environment, NoiseRecord, RunRecord
 from paritydbg.model.source import EventSource
 from paritydbg.model.transform import Transform
 
@@ -64,6 +64,11 @@ class Forcing:
         known = [(source, {e.key: e for e in source.events}) for source in moved]
         self._moved = [one for one in known if not is_promoted(one[0].run)]
         self._exact = [one for one in known if is_promoted(one[0].run)]
+
+    @property
+    def environment(self) -> Environment:
+        """Of the run whose values are given."""
+        return self._reference.run.environment
 
     def __contains__(self, key: EventKey) -> bool:
         return key in self._given

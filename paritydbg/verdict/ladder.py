@@ -17,6 +17,7 @@ from paritydbg.model.source import EventSource
 from paritydbg.verdict.compare import compare, compare_pair
 from paritydbg.verdict.findings import gather
 from paritydbg.verdict.precision import precision_findings
+from paritydbg.verdict.repeated import repeated_notes
 from paritydbg.verdict.replay import Replay, joined_comparisons, joined_judgements, replayed_pairs
 from paritydbg.verdict.scaling import loss_scales
 from paritydbg.verdict.static import structure_findings, unplaced_note
@@ -79,6 +80,7 @@ def find(
     told, notes = walk.told(), tuple(walk.notes)
     if replay is not None:
         told, notes = _with_replay(told, alignment, replay, noise, differences)
+        notes = (*notes, *repeated_notes(reference, port, replay))
     findings, suspects = gather(told, alignment, differences, static)
     final = joined_comparisons(compared, told.judged)
     note = unplaced_note(alignment, reference.run, port.run)

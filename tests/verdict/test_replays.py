@@ -99,3 +99,47 @@ def test_behind_a_fault_every_layer_agrees_on_the_references_values(tmp_path: Pa
     assert near["third"].metrics is not None
     assert far["third"].metrics.relative_l2 > 1e-2
     assert near["third"].metrics.relative_l2 < 1e-6
+
+
+class Drawing(nn.Module):
+    """Draws: without its generator's state a repeated run is another one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(5, 8)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.drop(self.first(x))
+
+
+def drawn(path: Path, net: nn.Module, x: Any, **options: Any) -> None:
+    with paritydbg.capture(net, path, **options) as cap:
+        cap.batch(x=x)
+        (net(torch.from_numpy(x)) ** 2).sum().backward()
+
+
+def test_a_repeated_run_draws_as_the_first_did(tmp_path: Path) -> None:
+    net, paths = Drawing(), [tmp_path / f"{name}.h5" for name in ("ref", "moved", "own")]
+    drawn(paths[0], net, X)
+    plan = paritydbg.plan_forcing(paths[0], paths[0])
+    drawn(paths[1], net, X, forced_by=plan, perturbed=1)
+    drawn(paths[2], net, X, forced_by=plan, noise_from=paths[1:2])
+    report = paritydbg.diff(paths[0], paths[0], forced=(paths[2], paths[2]))
+    assert report.exit_code == 0
+    assert not any("another run" in note or "other random" in note for note in report.notes)
+    with paritydbg.open_dump(paths[2]) as dump:
+        spreads = {r.name: r.spread for r in dump.run.noise if r.role == "grad_input"}
+    # Another mask would move it by as much as it is.
+    assert spreads["drop"] is not None
+    assert spreads["drop"] < 1e-5
+
+
+def test_a_replay_that_was_fed_something_else_is_said_to_be_another_run(tmp_path: Path) -> None:
+    net, paths = Drawing(), [tmp_path / f"{name}.h5" for name in ("ref", "own")]
+    drawn(paths[0], net, X)
+    plan = paritydbg.plan_forcing(paths[0], paths[0])
+    drawn(paths[1], net, X + 1, forced_by=plan)
+    report = paritydbg.diff(paths[0], paths[0], forced=(paths[1], paths[1]))
+    (note,) = {note for note in report.notes if "reference's replay was another run" in note}
+    assert "inputs:x" in note
