@@ -41,6 +41,7 @@ from paritydbg.model.record import RunRecord
 from paritydbg.model.report import Report
 from paritydbg.pipeline import judge
 from paritydbg.verdict.judge import MATTERS
+from paritydbg.verdict.sketched import CANNOT_TELL
 
 
 class Sketched:
@@ -91,7 +92,7 @@ class Result:
         sketched: of these, pairs with a sketch on either side.
         differ: verdicts that are not the same.
         untested: of these, pairs that the sketch cannot compare, and says so.
-        within: of these, pairs whose numbers lie within three standard errors of a bound.
+        within: of these, pairs within three standard errors of a bound, or whose sketch says so.
         outside: the rest of these, as ``event: full verdict, sketched verdict (reason)``.
         full_bytes, sketch_bytes: payload of both sides' dumps, what is equal counted once.
         findings, sketch_findings: places, the first divergence first.
@@ -176,7 +177,9 @@ def _result(name: str, full: Report, short: Report, sizes: tuple[int, int]) -> R
 
 
 def _within(full: Comparison, short: Comparison) -> bool:
-    """Whether the full difference is as near a bound as the sketch's error bars reach."""
+    """Whether the sketch says itself that it cannot tell, or its error bars reach a bound."""
+    if short.reason.startswith(CANNOT_TELL):
+        return True
     if full.metrics is None or short.metrics is None:
         return False
     found = full.metrics.difference_l2

@@ -197,6 +197,25 @@ def estimated(reference: Sketch, port: Sketch) -> Metrics:
     )
 
 
+def estimated_changes(reference: tuple[Sketch, Sketch], port: tuple[Sketch, Sketch]) -> Metrics:
+    """The metrics of two changes, from sketches of what was before and after each of them.
+
+    Buckets of a change are the change of the buckets, so that a change is known as well as a tensor,
+    however small it is beside what it is added to; its norm is an estimate too.
+
+    Raises:
+        ValueError: the sketches have other numbers of elements.
+    """
+    for before, after in (reference, port):
+        _check(before, after)
+    return estimated(_change(*reference), _change(*port))
+
+
+def _change(before: Sketch, after: Sketch) -> Sketch:
+    buckets = after.buckets - before.buckets
+    return replace(after, buckets=buckets, l2=float(np.linalg.norm(buckets)))
+
+
 def _check(reference: Sketch, port: Sketch) -> None:
     if reference.count != port.count:
         raise ValueError(f"sketches of {reference.count} and of {port.count} elements")

@@ -13,6 +13,8 @@ from paritydbg.model.source import EventSource
 
 # Why values that a judgement would look at are not looked at.
 ONLY_SKETCH = "only a sketch is stored"
+# How a reason begins where a sketch's error bar reaches a bound.
+CANNOT_TELL = "the sketch cannot tell"
 # A difference this many standard errors from a bound is on one side of it for certain.
 _SURE = 3.0
 _OF_PARAMETERS = (Role.PARAMETER, Role.BUFFER, Role.GRAD, Role.GRAD_APPLIED)
@@ -92,7 +94,7 @@ def unsure(metrics: Metrics, bounds: Iterable[float], event: Event) -> str:
         error = math.hypot(metrics.error_l2, RELATIVE_ERROR * bound)
         if abs(metrics.difference_l2 - bound) <= _SURE * error:
             return (
-                f"the sketch cannot tell: {metrics.difference_l2:.2e} ± {metrics.error_l2:.1e} "
+                f"{CANNOT_TELL}: {metrics.difference_l2:.2e} ± {metrics.error_l2:.1e} "
                 f"against a bound of {bound:.2e}; to know, {full_capture(event)}"
             )
     return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from paritydbg.measure.metrics import measure
 from paritydbg.measure.precision import tolerance, unit_roundoff
 from paritydbg.model.comparison import Allowance, Comparison, Metrics, Verdict
-from paritydbg.model.event import EventKey, Phase, Role
+from paritydbg.model.event import Event, EventKey, Phase, Role
 from paritydbg.model.record import OptimizerRecord, RunRecord
 from paritydbg.model.source import EventSource
 from paritydbg.verdict.compare import paired_values
+from paritydbg.verdict.sketched import ONLY_SKETCH, unsure
+from paritydbg.verdict.sketched_changes import single_elements, sketched_changes, unsure_share
 
 Floats = NDArray[np.float64]
 
@@ -76,6 +78,8 @@ class Updates:
             return None
         old = paired_values(before.pair, self._reference, self._port)
         new = paired_values(after.pair, self._reference, self._port)
+        if ONLY_SKETCH in (old[2], new[2]):
+            return self._judge_sketched(before, after, inherited)
         if old[2] or new[2] or old[0].shape != new[0].shape:
             return None
         change = (_minus(new[0], old[0]), _minus(new[1], old[1]))
@@ -90,25 +94,54 @@ class Updates:
         unit = unit_roundoff(*(e.dtype for e in (*after.pair.reference, *after.pair.port)))
         own = 4.0 * unit * float(np.linalg.norm(np.abs(new[0][sure]) + np.abs(old[0][sure])))
         before_differs = before.metrics.difference_l2 if before.metrics is not None else 0.0
-        through = (_GAIN * inherited + by_epsilon + MATTERS) * metrics.reference_l2
-        through += 1e-2 * before_differs
-        allowance = Allowance(
-            own + through,
-            "modelled",
-            "rounding of the values and of the gradients, and the place of epsilon",
-        )
+        allowance = _allowance(own, inherited, by_epsilon, metrics, before_differs)
         verdict = Verdict.MATCH
         if metrics.difference_l2 > allowance.l2:
             verdict = Verdict.DIVERGED
         elif metrics.relative_l2 > max(MATTERS, 2 * by_epsilon) and metrics.difference_l2 > own:
             verdict = Verdict.INHERITED
         reason = "" if sure.all() else f"{int((~sure).sum())} elements of unsure gradient left out"
-        score = metrics.difference_l2 / allowance.l2 if allowance.l2 else 0.0
-        if metrics.difference_l2 and not allowance.l2:
-            score = math.inf
+        score = _score(metrics.difference_l2, allowance.l2)
         whole = _with_place(metrics, measure(change[0], change[1], tolerance("float32")))
         done = Comparison(after.pair, verdict, whole, allowance, score, reason)
         return Update(done, *moved, min(carried, 1.0))
+
+    def _judge_sketched(
+        self, before: Comparison, after: Comparison, inherited: float
+    ) -> Update | None:
+        """The same where a side is a sketch: nothing is known of single elements."""
+        changes = sketched_changes(before.pair, after.pair, self._reference, self._port)
+        if changes is None or after.metrics is None:
+            return None
+        moved = _other_bytes(before.pair.first, after.pair.first)
+        moved_port = _other_bytes(before.pair.port[0], after.pair.port[0])
+        carried = min(after.metrics.relative_l2, 1.0)
+        if after.verdict is Verdict.NONFINITE:
+            verdict = Verdict.INHERITED if inherited >= MATTERS else Verdict.NONFINITE
+            return Update(replace(after, verdict=verdict), moved, moved_port, 1.0)
+        key, metrics, own = after.pair.first.key, changes.metrics, changes.rounding
+        by_epsilon = 0.0
+        epsilon, given = self._epsilons.get(key.name), self._given(key, key.step)
+        if epsilon is not None and given is not None and given.metrics is not None:
+            size = given.metrics.reference_l2 / math.sqrt(max(1, given.metrics.count))
+            by_epsilon = _by_epsilon(epsilon, np.array([size]), key.step)
+            # The elements that would be left out are part of the error bar.
+            unknown = unsure_share(given.metrics.relative_l2) * metrics.reference_l2
+            metrics = replace(metrics, error_l2=math.hypot(metrics.error_l2, unknown))
+        before_differs = before.metrics.difference_l2 if before.metrics is not None else 0.0
+        allowance = _allowance(own, inherited, by_epsilon, metrics, before_differs)
+        matters = max(own, max(MATTERS, 2 * by_epsilon) * metrics.reference_l2)
+        reason = unsure(metrics, (matters, allowance.l2), after.pair.first)
+        verdict = Verdict.MATCH
+        if metrics.difference_l2 > allowance.l2 and not reason:
+            verdict = Verdict.DIVERGED
+        elif metrics.difference_l2 > matters:
+            verdict = Verdict.INHERITED
+            if not reason:
+                reason = single_elements(after.pair.first)
+        score = _score(metrics.difference_l2, allowance.l2)
+        done = Comparison(after.pair, verdict, metrics, allowance, score, reason)
+        return Update(done, moved, moved_port, carried)
 
     def _nonfinite(
         self,
@@ -170,6 +203,33 @@ def gradient_comparisons(comparisons: tuple[Comparison, ...]) -> dict[EventKey, 
     }
 
 
+def _allowance(
+    own: float, inherited: float, by_epsilon: float, metrics: Metrics, before_differs: float
+) -> Allowance:
+    """How far two changes may lie apart.
+
+    Args:
+        own: the rounding of the values that were subtracted, as a norm.
+        inherited: relative difference of the gradients.
+        by_epsilon: share that another place of eps may make.
+        metrics: of the changes.
+        before_differs: ‖p - r‖ before the step.
+    """
+    through = (_GAIN * inherited + by_epsilon + MATTERS) * metrics.reference_l2
+    words = "rounding of the values and of the gradients, and the place of epsilon"
+    return Allowance(own + through + 1e-2 * before_differs, "modelled", words)
+
+
+def _score(difference: float, allowed: float) -> float:
+    if difference and not allowed:
+        return math.inf
+    return difference / allowed if allowed else 0.0
+
+
+def _other_bytes(before: Event, after: Event) -> bool:
+    return before.digest != after.digest
+
+
 def _at(key: EventKey, phase: Phase, role: Role) -> EventKey:
     return EventKey(key.step, phase, role, key.name, rank=key.rank)
 
@@ -224,8 +284,6 @@ def _moved(change: Floats) -> bool:
 
 def _with_place(kept: Metrics, whole: Metrics) -> Metrics:
     """The numbers of the kept elements, with the place of the worst of all."""
-    from dataclasses import replace
-
     return replace(
         kept,
         max_abs=whole.max_abs,
