@@ -1,9 +1,12 @@
 """Runs fault cases through the product and prints what it named, right or wrong.
 
     python scripts/paritybench.py tests/cases sample_nets --json out.json
+    python scripts/paritybench.py tests/cases sample_nets --forced
+    python scripts/paritybench.py sample_nets --seeds 3 --precision fp32 --precision fp16
 
 Each case runs twice, faulty and clean: one process records both sides with the product's capture,
-another answers (``paritydbg bisect --json``) from the two dumps alone, and this one judges.
+another answers (``paritydbg bisect --json``) from the dumps alone, and this one judges. Lower precisions
+run clean: whatever is named there is a false alarm, or a known fault of a kernel.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +25,11 @@ import click
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from casebench.apart import last_line, record_apart, run_apart
-from casebench.cases import Case
+from casebench.cases import Case, seeded
 from casebench.judge import Answer, answer_of, cause_right, location_right, stage_right
+from casebench.lower import print_lower, run_lower
 from casebench.options import case_options, chosen_cases
+from casebench.precision import PRECISIONS
 
 
 @dataclass(frozen=True)
@@ -72,28 +77,35 @@ class Outcome:
         return cause_right(self.faulty.causes, self.expected["cause"])
 
 
-def run_variant(case: Case, variant: str, seconds: float) -> tuple[Answer, Mapping[str, Any]]:
+def run_variant(
+    case: Case, variant: str, seconds: float, forced: bool = False
+) -> tuple[Answer, Mapping[str, Any]]:
     """Record and answer one variant of a case, each in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="paritybench-") as folder:
         out, expected = Path(folder, "dumps"), Path(folder, "expected.json")
         out.mkdir()
-        error = record_apart(case, variant, out, expected, seconds)
+        error = record_apart(case, variant, out, expected, seconds, forced)
         if error:
             return Answer(None, error=error), {}
-        answered = run_apart("paritydbg", ["bisect", "ref.h5", "port.h5", "--json"], out, seconds)
+        words = ["bisect", "ref.h5", "port.h5", "--json"]
+        if forced:
+            words += ["--forced", "ref.forced.h5", "port.forced.h5"]
+        answered = run_apart("paritydbg", words, out, seconds)
         told = json.loads(expected.read_text(encoding="utf-8"))
         if answered.returncode not in (0, 1):
             return Answer(answered.returncode, error=last_line(answered.stderr)), told
         return answer_of(answered.returncode, json.loads(answered.stdout)), told
 
 
-def run_cases(cases: Sequence[Case], jobs: int, seconds: float, watch: Any) -> list[Outcome]:
+def run_cases(
+    cases: Sequence[Case], jobs: int, seconds: float, watch: Any, forced: bool = False
+) -> list[Outcome]:
     """Run all cases, several at once; one clean run serves every case with the same twin."""
     twins = list(dict.fromkeys(case.twin for case in cases))
     by_twin = {case.twin: case for case in reversed(cases)}
     with ThreadPoolExecutor(jobs) as pool:
-        faulty = [pool.submit(run_variant, case, "faulty", seconds) for case in cases]
-        clean = {t: pool.submit(run_variant, by_twin[t], "clean", seconds) for t in twins}
+        faulty = [pool.submit(run_variant, case, "faulty", seconds, forced) for case in cases]
+        clean = {t: pool.submit(run_variant, by_twin[t], "clean", seconds, forced) for t in twins}
         outcomes = []
         for case, future in zip(cases, faulty, strict=True):
             answer, expected = future.result()
@@ -184,12 +196,28 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
 
 @click.command()
 @case_options
+@click.option(
+    "--forced", is_flag=True, help="Judge with forced replays and measured noise as well."
+)
+@click.option("--seeds", default=1, show_default=True, help="Seeds of each sample pair.")
+@click.option(
+    "--precision",
+    "precisions",
+    multiple=True,
+    default=("fp32",),
+    show_default=True,
+    type=click.Choice(PRECISIONS),
+    help="fp32 runs all cases; others run the sample pairs clean; repeatable.",
+)
 def main(
     folders: tuple[Path, ...],
     out: Path | None,
     jobs: int,
     timeout: float,
     patterns: tuple[str, ...],
+    forced: bool,
+    seeds: int,
+    precisions: tuple[str, ...],
 ) -> None:
     """Run every case in the FOLDERS, faulty and clean, and judge what the product names.
 
@@ -198,14 +226,26 @@ def main(
     from rich.console import Console
     from rich.progress import Progress
 
-    cases = chosen_cases(folders, patterns)
+    every = seeded(chosen_cases(folders, patterns), seeds)
+    cases = every if "fp32" in precisions else ()
+    lower = [p for p in dict.fromkeys(precisions) if p != "fp32"]
     errors = Console(stderr=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task("cases", total=len(cases))
-        outcomes = run_cases(cases, jobs, timeout, lambda: bar.advance(task))
-    print_table(outcomes)
+        outcomes = run_cases(cases, jobs, timeout, lambda: bar.advance(task), forced)
+        clean = run_lower(
+            every, lower, lambda case: run_variant(case, "clean", timeout, forced)[0], jobs
+        )
+    if outcomes:
+        print_table(outcomes)
+    if clean:
+        print_lower(clean)
     if out is not None:
-        results = {"totals": totals(outcomes), "cases": [entry(o) for o in outcomes]}
+        results = {
+            "totals": totals(outcomes),
+            "cases": [entry(o) for o in outcomes],
+            "lower_precision": [asdict(one) for one in clean],
+        }
         out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 

@@ -31,9 +31,15 @@ def run_apart(
         return subprocess.CompletedProcess(command, 124, "", f"no answer within {seconds:g} s")
 
 
-def record_apart(case: Case, variant: str, out: Path, expected: Path, seconds: float) -> str:
-    """Record both sides of a case into ``out``; why that failed, ``""`` where it did not."""
-    arguments = [str(case.file), case.fault or "-", variant, str(out), str(expected)]
+def record_apart(
+    case: Case, variant: str, out: Path, expected: Path, seconds: float, forced: bool = False
+) -> str:
+    """Record both sides of a case into ``out``; why that failed, ``""`` where it did not.
+
+    Args:
+        forced: whether forced replays of both are recorded as well.
+    """
+    arguments = [case.encoded(), variant, str(out), str(expected), *(["forced"] if forced else [])]
     done = run_apart("casebench.record", arguments, out, seconds)
     return last_line(done.stderr) if done.returncode else ""
 

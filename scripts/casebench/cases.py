@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,12 +21,42 @@ class Case:
         file: a case file, or a sample pair's folder.
         fault: the sample pair's fault, ``""`` for a case file.
         twin: cases with the same twin share one clean run.
+        seed: of a sample pair's weights and batches.
+        precision: of a sample pair's nets, see `precision`.
     """
 
     name: str
     file: Path
     fault: str = ""
     twin: str = ""
+    seed: int = 0
+    precision: str = "fp32"
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether it is a fault of a sample pair."""
+        return bool(self.fault)
+
+    def encoded(self) -> str:
+        """The case as JSON text."""
+        return json.dumps({**asdict(self), "file": str(self.file)})
+
+    @staticmethod
+    def decoded(text: str) -> Case:
+        """The case in the text."""
+        fields = json.loads(text)
+        return Case(**{**fields, "file": Path(fields["file"])})
+
+
+def seeded(cases: Iterable[Case], seeds: int) -> tuple[Case, ...]:
+    """Every sample pair's case with each of so many seeds, ``pair/fault@1`` …; case files as they are."""
+    done: list[Case] = []
+    for case in cases:
+        done.append(case)
+        for seed in range(1, seeds if case.is_sample else 1):
+            name, twin = f"{case.name}@{seed}", f"{case.twin}@{seed}"
+            done.append(replace(case, name=name, twin=twin, seed=seed))
+    return tuple(done)
 
 
 def find_cases(folders: Iterable[Path], patterns: Sequence[str] = ()) -> tuple[Case, ...]:
