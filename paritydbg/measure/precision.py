@@ -34,11 +34,19 @@ _TOLERANCES = {
     "bfloat16": Tolerance(1.6e-2, 1e-5),
 }
 _EXACT = Tolerance(0.0, 0.0)
+# Two chains of 16-bit operators agree to some roundings: gradients of clean float16 runs of the sample
+# pairs lie within five.
+_ROUNDINGS = 8.0
 
 
 def unit_roundoff(*dtypes: str) -> float:
     """The coarsest unit roundoff among the dtypes, 0 where all are whole numbers or flags."""
     return max((UNIT_ROUNDOFF.get(dtype, 0.0) for dtype in dtypes), default=0.0)
+
+
+def no_finer(bound: float, *dtypes: str) -> float:
+    """A bound on a relative difference, raised to what the coarsest dtype's rounding leaves anyway."""
+    return max(bound, _ROUNDINGS * unit_roundoff(*dtypes))
 
 
 def tolerance(*dtypes: str) -> Tolerance:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paritydbg.measure.precision import unit_roundoff
 from paritydbg.measure.sketch import Sketch
 from paritydbg.model.comparison import Comparison, Verdict
 from paritydbg.model.event import Event, Phase, Role
@@ -27,6 +28,8 @@ _NOTHING = 1e-3
 
 
 # Where padding may differ without harm; an output that differs there is a length ignored.
+# Elements that did not flip agree to so many roundings, which shows in 16 bits only.
+_ROUNDINGS = 8.0
 _BESIDE = (Role.INPUT, Role.GRAD_OUTPUT, Role.GRAD_INPUT)
 
 
@@ -49,7 +52,7 @@ def kink_crossed(comparison: Comparison, reference: EventSource, port: EventSour
     most = max(_AT_LEAST, int(_FEW * a.size))
     worst = np.argpartition(difference, -most)[-most:]
     rest = float(np.sum(difference**2) - np.sum(difference[worst] ** 2))
-    if rest > 1e-8 * float(a @ a):
+    if rest > _agreeing(comparison) * float(a @ a):
         return ""
     large = worst[difference[worst] > 1e-2 * difference[worst].max()]
     smaller = np.minimum(np.abs(a[large]), np.abs(b[large]))
@@ -67,13 +70,19 @@ def _few_differ(comparison: Comparison, reference: EventSource, port: EventSourc
     left, right = found
     gap = np.sort(np.abs(right.buckets - left.buckets))[::-1]
     most = min(_MOST_BUCKETS, max(_AT_LEAST, int(_FEW * left.count)))
-    if float(np.sum(gap[most:] ** 2)) > 1e-8 * left.l2**2:
+    if float(np.sum(gap[most:] ** 2)) > _agreeing(comparison) * left.l2**2:
         return ""
     flipped = int(np.count_nonzero(gap > 1e-2 * gap[0]))
     return (
         f"the whole difference lies in about {flipped} of {left.count} elements (told from the "
         "sketch): a kink"
     )
+
+
+def _agreeing(comparison: Comparison) -> float:
+    """How far elements that did not flip may lie apart: ‖p - r‖² / ‖r‖²."""
+    events = (*comparison.pair.reference, *comparison.pair.port)
+    return max(1e-8, (_ROUNDINGS * unit_roundoff(*(event.dtype for event in events))) ** 2)
 
 
 def _lost(comparison: Comparison) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from paritydbg.measure.precision import no_finer
 from paritydbg.model.comparison import Comparison
 from paritydbg.model.event import Event
 from paritydbg.model.source import EventSource
@@ -45,8 +46,17 @@ class Told:
 
 
 def agrees_within(comparison: Comparison, within: float) -> bool:
-    """Whether a comparison's relative difference is no larger, and all of it finite alike."""
+    """Whether a comparison's relative difference is no larger, and all of it finite alike.
+
+    Args:
+        within: the bound, which 16-bit dtypes raise to what they can resolve.
+    """
     metrics = comparison.metrics
     if metrics is None or metrics.nonfinite_differs:
         return False
-    return metrics.relative_l2 <= within
+    return metrics.relative_l2 <= no_finer(within, *dtypes_of(comparison))
+
+
+def dtypes_of(comparison: Comparison) -> tuple[str, ...]:
+    """The dtypes of both sides."""
+    return tuple(e.dtype for e in (*comparison.pair.reference, *comparison.pair.port))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from paritydbg.measure.noise import Noise
+from paritydbg.measure.precision import no_finer
 from paritydbg.model.comparison import Comparison, Verdict
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.finding import AttributeDifference
@@ -19,7 +20,7 @@ from paritydbg.verdict.gradients import OneSided, one_sided
 from paritydbg.verdict.judge import MATTERS, Judge, Judged
 from paritydbg.verdict.order import walk_order
 from paritydbg.verdict.randomness import drawn_alike
-from paritydbg.verdict.told import Told
+from paritydbg.verdict.told import Told, dtypes_of
 from paritydbg.verdict.updates import Update, Updates, gradient_comparisons
 
 
@@ -151,7 +152,7 @@ class Walk:
         done = judged.comparison
         if self.flow.recurs(event.key.name):
             outside = padding_apart(done, self._reference, self._port)
-            if outside is not None and outside < MATTERS:
+            if outside is not None and outside < no_finer(MATTERS, *dtypes_of(done)):
                 reason = "it differs only where the reference's sequences are over: padding"
                 self.judge.settled(
                     event, replace(done, verdict=Verdict.MATCH, reason=reason), outside

@@ -168,8 +168,8 @@ class Llama(nn.Cell):
         self.lm_head = nn.Dense(HIDDEN, VOCABULARY, has_bias=False)
 
     def construct(self, ids: Tensor) -> Tensor:
-        cos, sin = self.cos[: ids.shape[1]], self.sin[: ids.shape[1]]
         hidden = self.embed_tokens(ids)
+        cos, sin = (table[: ids.shape[1]].astype(hidden.dtype) for table in (self.cos, self.sin))
         for layer in self.layers:
             hidden = layer(hidden, cos, sin)
         return self.lm_head(self.norm(hidden))

@@ -123,8 +123,8 @@ class Llama(nn.Module):
         self.lm_head = nn.Linear(HIDDEN, VOCABULARY, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:
-        cos, sin = self.rotary(ids.shape[1])
         hidden = self.embed_tokens(ids.long())
+        cos, sin = (table.to(hidden.dtype) for table in self.rotary(ids.shape[1]))
         for layer in self.layers:
             hidden = layer(hidden, cos, sin)
         return self.lm_head(self.norm(hidden))

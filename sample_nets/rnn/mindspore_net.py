@@ -75,6 +75,7 @@ class StepwiseGRU(nn.Cell):
 
     def construct(self, inputs: Tensor, state: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         given = ops.matmul(inputs, self.weight_ih_l0.T) + self.bias_ih_l0
+        mask = mask.astype(inputs.dtype)
         outputs = []
         for step in range(inputs.shape[1]):
             running = mask[:, step : step + 1]

@@ -1,8 +1,8 @@
 """Sample pairs in lower precision: the same rounding on both sides, as far as the frameworks offer it.
 
 ``fp16``: parameters, buffers and floating inputs are float16. ``mixed``: parameters stay float32, and
-linear, convolution and recurrent layers compute in bfloat16 or float16: torch's autocast on one side,
-``to_float`` of just these cells on the other.
+linear and convolution layers compute in float16: torch's autocast on one side, ``to_float`` of just
+these cells on the other.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _mixed_cells(net: Any) -> Any:
     import mindspore as ms
     from mindspore import nn
 
-    kinds = (nn.Dense, nn.Conv1d, nn.Conv2d, nn.Conv2dTranspose, nn.LSTM, nn.GRU, nn.RNN)
+    kinds = (nn.Dense, nn.Conv1d, nn.Conv2d, nn.Conv2dTranspose)
     for _, cell in net.cells_and_names():
         if isinstance(cell, kinds):
             cell.to_float(ms.float16)
