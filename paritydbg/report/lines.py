@@ -26,6 +26,8 @@ def headline(report: Report) -> str:
         if report.suspects:
             places = ", ".join(f.place for f in report.suspects[:3])
             return f"Parity, with {_count(len(report.suspects), 'suspect')} worth a look: {places}"
+        if not (report.reference.complete and report.port.complete):
+            return "No difference beyond rounding up to where a run was cut short"
         return "Parity: no difference beyond rounding"
     first = report.findings[0]
     more = len(report.findings) - 1
