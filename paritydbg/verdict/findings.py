@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from paritydbg.model.comparison import Verdict
@@ -47,7 +47,8 @@ def gather(
     found += [_extra(event, name, layers) for event, name in told.one_sided.extra]
     found += update_findings(origins, told.judged, told.updates)
     found += _statistics(origins)
-    found += _rates(differences, layers)
+    measured = {one.event.key.name for one in origins if one.event.key.role is Role.OUTPUT}
+    found += _rates(differences, layers, measured)
     for one in origins:
         if _stands_alone(one, told.updates):
             finding = _finding(one, told, differences, layers)
@@ -203,12 +204,19 @@ def _statistics(origins: Iterable[Judged]) -> list[Finding]:
     ]
 
 
-def _rates(differences: Differences, layers: Mapping[str, str]) -> list[Finding]:
-    """Dropout rates that differ: masks are drawn at random or switched off, so values cannot tell."""
+def _rates(
+    differences: Differences, layers: Mapping[str, str], measured: Set[str]
+) -> list[Finding]:
+    """Dropout rates that differ where values cannot tell: masks are switched off, or lie behind others.
+
+    Args:
+        measured: layers whose output is an origin already.
+    """
     found = {
         name: told
         for name, of_layer in differences.items()
-        if (told := tuple(d for d in of_layer if d.cause == "dropout-keep-prob"))
+        if name not in measured
+        and (told := tuple(d for d in of_layer if d.cause == "dropout-keep-prob"))
     }
     if not found:
         return []

@@ -6,7 +6,7 @@ cannot hide behind what came before it, for that would be an origin itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.record import RunRecord
@@ -42,6 +42,26 @@ class Flow:
     def calls_of(self, layer: str, step: int, rank: int) -> list[CallNode]:
         """All calls of a layer in a step."""
         return self._index.calls_of(self.calls, layer, step, rank)
+
+    def passages(self, gradient: Event) -> Iterator[tuple[Event, Event, Event]]:
+        """What a gradient went through, element by element, on its way back: x, y made of it, and dy.
+
+        For the gradient of a layer's input: that layer's input, outputs and their gradients. For the
+        gradient of an output: the output, the inputs that glue made of it, and their gradients.
+        """
+        call = self.call(gradient)
+        if call is None:
+            return
+        if gradient.key.role is Role.GRAD_INPUT:
+            for x in _at(call.inputs, gradient):
+                for y in call.outputs:
+                    yield from ((x, y, dy) for dy in _at(call.grad_outputs, y))
+        elif gradient.key.role is Role.GRAD_OUTPUT:
+            for x in _at(call.outputs, gradient):
+                for dy in self.sources[gradient]:
+                    user = self.call(dy) if dy.key.role is Role.GRAD_INPUT else None
+                    if user is not None:
+                        yield from ((x, y, dy) for y in _at(user.inputs, dy))
 
     def owner(self, parameter: str) -> str:
         """The layer that owns a parameter or buffer."""
@@ -289,6 +309,11 @@ class _Index:
                 place = node.name, node.moment[0], node.moment[1]
                 self._calls.setdefault(place, []).append(node)
         return self._calls.get((layer, step, rank), [])
+
+
+def _at(events: Iterable[Event], like: Event) -> Iterator[Event]:
+    """Those in the same slot and of the same shape."""
+    return (e for e in events if e.key.slot == like.key.slot and e.shape == like.shape)
 
 
 def _unique(events: Iterable[Event], but: Event) -> tuple[Event, ...]:

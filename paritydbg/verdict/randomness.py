@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paritydbg.measure.masks import ONE_FACTOR, mask_of
+from paritydbg.measure.precision import no_finer
 from paritydbg.model.comparison import Comparison
 from paritydbg.model.event import Role
 from paritydbg.model.source import EventSource
@@ -13,6 +14,49 @@ from paritydbg.verdict.compare import paired_values
 # A drawn share lies this many standard deviations from its expectation at most; masks of
 # whole channels vary more than single elements, so that the factor is the sharper test.
 _DEVIATIONS = 6.0
+
+
+# How a reason begins that tells of two draws of one dropout.
+DRAWN = "dropout:"
+# x·dx = y·dy holds for any mask to a few roundings.
+_SAME_MASK = 1e-4
+
+
+def through_own_mask(
+    gradient: Comparison,
+    value: Comparison,
+    masked: Comparison,
+    arrived: Comparison,
+    reference: EventSource,
+    port: EventSource,
+) -> str:
+    """Why a replayed gradient that differs went through the port's own mask, ``""`` if it did not.
+
+    With y = m·x, the gradient is dx = m·dy for whatever m was drawn, so that x·dx = y·dy element by
+    element. A replay gives both sides the reference's x and dy.
+
+    Args:
+        gradient, value: dx and x.
+        masked, arrived: y, which two masks of one rate made, and dy.
+    """
+    arrays = []
+    for one in (gradient, value, masked, arrived):
+        left, right, problem = paired_values(one.pair, reference, port)
+        if problem:
+            return ""
+        arrays.append((left.astype(np.float64), right.astype(np.float64)))
+    if len({side.shape for both in arrays for side in both}) != 1:
+        return ""
+    x, dy = arrays[1][0], arrays[3][0]
+    for side in (0, 1):
+        dx, y = arrays[0][side], arrays[2][side]
+        left, right = (x * dx).reshape(-1), (y * dy).reshape(-1)
+        within = no_finer(_SAME_MASK, *(event.dtype for event in gradient.pair.port))
+        with np.errstate(invalid="ignore"):
+            # Not "greater": NaN is no agreement.
+            if not np.linalg.norm(left - right) <= within * np.linalg.norm(right):
+                return ""
+    return f"{DRAWN} the gradient goes through each side's own mask"
 
 
 def drawn_alike(
@@ -51,7 +95,7 @@ def drawn_alike(
         if max(abs(m.kept - expected) for m in (mine, yours)) > _DEVIATIONS * spread:
             return ""
         return (
-            f"dropout: both sides keep {mine.kept:.0%} and scale by {mine.factor:.3g}, with other "
+            f"{DRAWN} both sides keep {mine.kept:.0%} and scale by {mine.factor:.3g}, with other "
             "masks"
         )
     return ""

@@ -19,7 +19,7 @@ from paritydbg.verdict.flow import Flow
 from paritydbg.verdict.gradients import OneSided, one_sided
 from paritydbg.verdict.judge import MATTERS, Judge, Judged
 from paritydbg.verdict.order import walk_order
-from paritydbg.verdict.randomness import drawn_alike
+from paritydbg.verdict.randomness import DRAWN, drawn_alike, through_own_mask
 from paritydbg.verdict.told import Told, dtypes_of
 from paritydbg.verdict.updates import Update, Updates, gradient_comparisons
 
@@ -170,9 +170,26 @@ class Walk:
                     f"{event.key.place}: {reason}; what follows cannot be told from it. Record both "
                     "sides with --no-dropout to compare what lies behind"
                 )
+        if not reason and self._forced:
+            reason = self._own_mask(event, done)
         if reason:
             excused = replace(done, verdict=Verdict.INHERITED, reason=reason)
             self.judge.revise(event, excused, origin=False)
+
+    def _own_mask(self, event: Event, comparison: Comparison) -> str:
+        """Why a replayed gradient went through another mask of a dropout, ``""`` if it did not."""
+        for passage in self.flow.passages(event):
+            value, masked, arrived = (self._by_event.get(one) for one in passage)
+            if value is None or masked is None or arrived is None:
+                continue
+            drawn = self.judge.judged[masked.pair.first].comparison
+            if drawn is None or not drawn.reason.startswith(DRAWN):
+                continue
+            sides = self._reference, self._port
+            reason = through_own_mask(comparison, value, masked, arrived, *sides)
+            if reason:
+                return reason
+        return ""
 
     def _magnified(self, event: Event, judged: Judged) -> str:
         """Why a normalising layer may lie this far off, ``""`` if it may not."""

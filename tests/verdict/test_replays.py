@@ -143,3 +143,66 @@ def test_a_replay_that_was_fed_something_else_is_said_to_be_another_run(tmp_path
     report = paritydbg.diff(paths[0], paths[0], forced=(paths[1], paths[1]))
     (note,) = {note for note in report.notes if "reference's replay was another run" in note}
     assert "inputs:x" in note
+
+
+class DropPort(mnn.Cell):
+    """Drops with its own masks, through a layer and through a function; ``wrong`` scales a gradient."""
+
+    def __init__(self, wrong: bool) -> None:
+        super().__init__()
+        self.first = mnn.Dense(5, 64)
+        self.drop = mnn.Dropout(p=0.5)
+        self.second = mnn.Dense(64, 64)
+        self.third = mnn.Dense(64, 3)
+        self.wrong = wrong
+
+    def construct(self, x: ms.Tensor) -> Any:
+        y = self.drop(self.first(x))
+        if self.wrong:
+            y = 2.0 * y - ms.ops.stop_gradient(y)
+        return self.third(ms.ops.dropout(self.second(y), 0.3, training=True))
+
+
+class DropReference(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(5, 64), nn.Linear(64, 64)
+        self.drop, self.third = nn.Dropout(0.5), nn.Linear(64, 3)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.drop(self.first(x))
+        return self.third(nn.functional.dropout(self.second(y), 0.3))
+
+
+def with_masks(folder: Path, wrong: bool) -> Report:
+    torch.manual_seed(0)
+    net, port = DropReference(), DropPort(wrong)
+    values = {name: value.detach().numpy() for name, value in net.state_dict().items()}
+    paritydbg.transplant(values, port)
+    port.set_train(True)
+    x = np.random.default_rng(1).normal(size=(32, 5)).astype(np.float32)
+    ref, free, own, forced = (folder / f"{name}.h5" for name in ("ref", "port", "own", "forced"))
+
+    def port_run(path: Path, **options: Any) -> None:
+        with paritydbg.capture(port, path, **options):
+            ms.value_and_grad(
+                lambda: (port(ms.Tensor(x)) ** 2).sum(), None, port.trainable_params()
+            )()
+
+    drawn(ref, net, x)
+    drawn(own, net, x, forced_by=paritydbg.plan_forcing(ref, ref))
+    port_run(free)
+    port_run(forced, forced_by=paritydbg.plan_forcing(own, free))
+    return paritydbg.diff(ref, free, forced=(own, forced))
+
+
+def test_masks_of_its_own_are_no_fault_of_a_port_forward_or_backward(tmp_path: Path) -> None:
+    report = with_masks(tmp_path, wrong=False)
+    assert [finding.place for finding in report.findings] == []
+    assert any("own mask" in comparison.reason for comparison in report.comparisons)
+
+
+def test_behind_other_masks_a_wrong_gradient_is_still_found(tmp_path: Path) -> None:
+    report = with_masks(tmp_path, wrong=True)
+    assert report.exit_code == 1
+    assert report.findings[0].place in ("after drop", "before second", "second")
