@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from paritydbg.explain.causes.forms import percent
 from paritydbg.explain.causes.site import LEFT
 from paritydbg.explain.context import Context, Floats, Sides
 from paritydbg.model.comparison import Verdict
-from paritydbg.model.event import Role
+from paritydbg.model.event import Event, EventKey, Role
 from paritydbg.model.finding import Cause, Finding
 
 
@@ -24,10 +24,13 @@ def branch_causes(finding: Finding, context: Context, sides: Sides, gap: float) 
     lost = sides.reference - sides.port
     cut: Cause | None = None
     whole = exchanged = ""
-    for words, share in _shares(finding, context, sides.port.shape):
+    itself = _tensors(finding, context)
+    for event, words, share in _shares(finding, context, sides.port.shape):
         alone = float(np.linalg.norm(sides.port - share)) / gap
         without = float(np.linalg.norm(lost - share)) / gap
-        if float(np.linalg.norm(sides.reference - share)) <= LEFT * gap:
+        # A tensor that another layer hands on as it is has the same gradient there: no share of it.
+        another = event.key not in itself
+        if another and float(np.linalg.norm(sides.reference - share)) <= LEFT * gap:
             whole = whole or words
         if alone <= LEFT:
             exchanged = exchanged or words
@@ -54,8 +57,8 @@ def branch_causes(finding: Finding, context: Context, sides: Sides, gap: float) 
 
 def _shares(
     finding: Finding, context: Context, shape: tuple[int, ...]
-) -> Iterator[tuple[str, Floats]]:
-    """Gradients of the reference's in that step that the tensor may have been given back."""
+) -> Iterator[tuple[Event, str, Floats]]:
+    """Gradients of the reference's in that step that the tensor may have been given back, in words."""
     evidence = finding.evidence
     if evidence is None:
         return
@@ -77,7 +80,7 @@ def _shares(
                 continue
             name = f"the gradient at the {role.value.removeprefix('grad_')} of {other.key.place}"
             if not wider and values.reference.shape == shape:
-                yield name, values.reference
+                yield other, name, values.reference
             # What was concatenated gets its slice of the gradient back.
             for axis in wider:
                 length = shape[axis]
@@ -85,4 +88,18 @@ def _shares(
                     piece = np.take(values.reference, range(start, start + length), axis=axis)
                     if piece.shape == shape:
                         words = f"entries {start} to {start + length} of axis {axis} of {name}"
-                        yield words, piece
+                        yield other, words, piece
+
+
+def _tensors(finding: Finding, context: Context) -> Set[EventKey]:
+    """Gradients of the very tensor whose gradient is the finding's, wherever it is seen."""
+    if finding.evidence is None:
+        return frozenset()
+    key = finding.evidence.pair.first.key
+    digests = {
+        event.key.gradient: event.digest
+        for event in context.reference.events
+        if event.key.step == key.step and event.key.gradient is not None
+    }
+    mine = digests.get(key)
+    return {other for other, digest in digests.items() if other is not None and digest == mine}
