@@ -206,3 +206,40 @@ def test_behind_other_masks_a_wrong_gradient_is_still_found(tmp_path: Path) -> N
     report = with_masks(tmp_path, wrong=True)
     assert report.exit_code == 1
     assert report.findings[0].place in ("after drop", "before second", "second")
+
+
+class Residual(nn.Module):
+    """A block that adds what came in; ``cut`` detaches it."""
+
+    def __init__(self, cut: bool) -> None:
+        super().__init__()
+        self.norm, self.inner = nn.LayerNorm(8), nn.Linear(8, 8)
+        self.cut = cut
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return (x.detach() if self.cut else x) + self.inner(self.norm(x))
+
+
+class Blocks(nn.Module):
+    def __init__(self, cut: bool) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(5, 8), nn.Linear(8, 3)
+        self.one, self.two = Residual(False), Residual(cut)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.last(self.two(self.one(self.first(x))))
+
+
+def test_a_residual_that_is_cut_is_told_from_a_gradient_of_its_own(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net, port = Blocks(cut=False), Blocks(cut=True)
+    port.load_state_dict(net.state_dict())
+    ref, free, own, forced = (tmp_path / f"{name}.h5" for name in ("ref", "port", "own", "forced"))
+    drawn(ref, net, X)
+    drawn(own, net, X, forced_by=paritydbg.plan_forcing(ref, ref))
+    drawn(free, port, X)
+    drawn(forced, port, X, forced_by=paritydbg.plan_forcing(own, free))
+    report = paritydbg.diff(ref, free, forced=(own, forced))
+    (finding,) = report.findings
+    assert finding.place in ("two", "after one")
+    assert finding.causes[0].slug == "stop-gradient-extra"

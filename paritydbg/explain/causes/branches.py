@@ -24,13 +24,14 @@ def branch_causes(finding: Finding, context: Context, sides: Sides, gap: float) 
     lost = sides.reference - sides.port
     cut: Cause | None = None
     whole = exchanged = ""
-    itself = _tensors(finding, context)
+    no_shares = _no_shares(finding, context)
     for event, words, share in _shares(finding, context, sides.port.shape):
         alone = float(np.linalg.norm(sides.port - share)) / gap
         without = float(np.linalg.norm(lost - share)) / gap
-        # A tensor that another layer hands on as it is has the same gradient there: no share of it.
-        another = event.key not in itself
-        if another and float(np.linalg.norm(sides.reference - share)) <= LEFT * gap:
+        # A tensor that another layer hands on as it is has the same gradient there, and a sum hands it
+        # back to each of its terms.
+        share_of_it = event.key not in no_shares
+        if share_of_it and float(np.linalg.norm(sides.reference - share)) <= LEFT * gap:
             whole = whole or words
         if alone <= LEFT:
             exchanged = exchanged or words
@@ -91,15 +92,22 @@ def _shares(
                         yield other, words, piece
 
 
-def _tensors(finding: Finding, context: Context) -> Set[EventKey]:
-    """Gradients of the very tensor whose gradient is the finding's, wherever it is seen."""
+def _no_shares(finding: Finding, context: Context) -> Set[EventKey]:
+    """Gradients that are no share of the finding's: of the very tensor, and of what it was made from."""
     if finding.evidence is None:
         return frozenset()
     key = finding.evidence.pair.first.key
-    digests = {
-        event.key.gradient: event.digest
+    tensors = {
+        event.key.gradient: event
         for event in context.reference.events
         if event.key.step == key.step and event.key.gradient is not None
     }
-    mine = digests.get(key)
-    return {other for other, digest in digests.items() if other is not None and digest == mine}
+    mine = tensors.get(key)
+    if mine is None:
+        return frozenset()
+    made = min(event.order for event in tensors.values() if event.digest == mine.digest)
+    return {
+        other
+        for other, event in tensors.items()
+        if other is not None and (event.digest == mine.digest or event.order < made)
+    }
