@@ -8,6 +8,7 @@ from paritydbg.cli.comparing import (
     common_options,
     compare,
     compare_scripts,
+    exit_code,
     print_structured,
     stdout,
 )
@@ -54,6 +55,7 @@ def command(
     port: str | None,
     map_file: str | None,
     renames: tuple[str, ...],
+    strict: bool,
     as_json: bool,
     as_markdown: bool,
     forced: tuple[str, str] | None,
@@ -83,7 +85,7 @@ def command(
     \b
       paritydbg bisect --reference 'python train_torch.py' --port 'python train_mindspore.py'
 
-    Exit code 0: parity. 1: a divergence was found. 2: anything else.
+    Exit code 0: parity. 1: a divergence was found (with --strict, a suspect too). 2: anything else.
     """
     from paritydbg.errors import UsageError
 
@@ -111,4 +113,4 @@ def command(
         from paritydbg.report.terminal import print_report
 
         print_report(report, stdout())
-    return report.exit_code
+    return exit_code(report, strict)

@@ -39,6 +39,11 @@ def common_options(required: bool = True) -> Callable[[Command], Command]:
             metavar="OLD=NEW",
             help="A rename rule from the reference's names to the port's; repeatable.",
         ),
+        click.option(
+            "--strict",
+            is_flag=True,
+            help="Exit with 1 for suspects too (kernel accuracy and the like).",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON (schema versioned)."),
         click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
     )
@@ -131,6 +136,11 @@ def stdout() -> Console:
 
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=200)
+
+
+def exit_code(report: Report, strict: bool) -> int:
+    """The report's exit code; with ``strict`` a suspect counts as a divergence."""
+    return 1 if strict and report.suspects else report.exit_code
 
 
 def print_structured(

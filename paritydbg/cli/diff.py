@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import click
 
-from paritydbg.cli.comparing import common_options, compare, print_structured, stdout
+from paritydbg.cli.comparing import (
+    common_options,
+    compare,
+    exit_code,
+    print_structured,
+    stdout,
+)
 
 
 @click.command(name="diff")
@@ -37,6 +43,7 @@ def command(
     port: str,
     map_file: str | None,
     renames: tuple[str, ...],
+    strict: bool,
     as_json: bool,
     as_markdown: bool,
     layers: tuple[str, ...],
@@ -59,7 +66,7 @@ def command(
       paritydbg diff ref.h5 port.h5 --sort worst
       paritydbg diff ref.h5 port.h5 --layer 'encoder.*' --phase backward
 
-    Exit code 0: parity. 1: a divergence was found. 2: anything else.
+    Exit code 0: parity. 1: a divergence was found (with --strict, a suspect too). 2: anything else.
     """
     from paritydbg.report.lines import coverage_text, headline
     from paritydbg.report.table import Choice, rows
@@ -73,4 +80,4 @@ def command(
         print_table(chosen, console, None if everything else limit)
         console.print(headline(report), soft_wrap=True, markup=False)
         console.print(coverage_text(report) + ".", soft_wrap=True, markup=False)
-    return report.exit_code
+    return exit_code(report, strict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from paritydbg.explain.accuracy import with_accuracy
 from paritydbg.explain.attributes import attribute_differences
 from paritydbg.explain.candidates import candidates
 from paritydbg.explain.causes.attributes import from_attributes
@@ -42,9 +43,13 @@ _MOST = 4
 
 
 def explain(finding: Finding, context: Context) -> Finding:
-    """The finding with attributes, causes and candidates filled in; stage, verdict and place stay."""
+    """The finding with attributes, causes and candidates filled in; stage, verdict and place stay.
+
+    A suspect without any of them says what it can be instead.
+    """
     told = dataclasses.replace(finding, attributes=_attributes(finding, context))
     reasoned = dataclasses.replace(told, causes=_causes(told, context))
+    reasoned = with_accuracy(reasoned, context)
     return dataclasses.replace(reasoned, candidates=_candidates(reasoned, context))
 
 
