@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from paritydbg.align.user_map import read_user_map
 from paritydbg.dump.reader import open_dump
 from paritydbg.errors import UsageError
-from paritydbg.pipeline import plan_forcing
+from paritydbg.pipeline import diff, plan_forcing
 from paritydbg.session.forcing import write_plan
 from paritydbg.session.kept import Kept
 from paritydbg.session.launcher import Launched, run_script
 from paritydbg.session.order import LaunchOrder
+from paritydbg.window import window_around
 
 # Replays whose values are perturbed in their last bit, from which a spread is told.
 NOISE_RUNS = 3
@@ -31,12 +32,18 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Rounds:
-    """The dumps of all rounds: free runs of both sides, and replays of each on the reference's values."""
+    """The dumps of all rounds: free runs of both sides, and replays of each on the reference's values.
+
+    Attributes:
+        sketches: of both sides, made first where there is a budget; where nothing was recorded in full
+            all others are ``""``.
+    """
 
     reference: str
     port: str
     reference_forced: str
     port_forced: str
+    sketches: tuple[str, str] | None = None
 
 
 def replayed_path(out: str) -> str:
@@ -129,6 +136,7 @@ def run_rounds(
     *,
     runs: int = NOISE_RUNS,
     map_file: str | None = None,
+    budget: int = 0,
     tell: Tell = lambda _: None,
 ) -> Rounds:
     """Run both scripts in all rounds: what `diff` needs for the whole job.
@@ -139,6 +147,8 @@ def run_rounds(
         order: what to capture of both.
         runs: perturbed replays of the reference, 0 to model its noise.
         map_file: names pairs of layers and parameters, as for `paritydbg.diff`.
+        budget: where given, both are recorded as sketches first, and in full only around what those
+            find, up to so many bytes of the reference's tensors.
         tell: is told in a line what is done.
 
     Raises:
@@ -149,51 +159,117 @@ def run_rounds(
         # Before any script runs: a map that cannot be read would end the last round only.
         read_user_map(map_file)
     os.makedirs(folder, exist_ok=True)
-    ref, free = (os.path.join(folder, name) for name in ("ref.h5", "port.h5"))
-    made = Rounds(ref, free, replayed_path(ref), replayed_path(free))
-    kept = Kept(folder)
+    rounds = _Folder(folder, runs, map_file, tell)
+    sides = _Side(reference, order), _Side(port, order)
+    if not budget:
+        return rounds.run_in_full(sides, "")
+    sketches = rounds.run_sketches(sides)
+    report = diff(*sketches, map_file=map_file, rename=order.rename)
+    with open_dump(sketches[0]) as found:
+        window = window_around(report, found.events, budget)
+    if window is None:
+        tell("the sketches agree, or part where no layer is: nothing is recorded in full")
+        return Rounds("", "", "", "", sketches)
+    tell(
+        f"the sketches part at {report.findings[0].place if report.findings else 'suspects'}: "
+        f"{len(window.reference)} layers are recorded in full, {window.nbytes / 1e6:,.1f} MB a step "
+        "of the reference"
+    )
+    mine, yours = replace(order, layers=window.reference), replace(order, layers=window.port)
+    made = rounds.run_in_full((_Side(reference, mine), _Side(port, yours)), sketches[0])
+    return replace(made, sketches=sketches)
 
-    def round_of(
+
+@dataclass(frozen=True)
+class _Side:
+    """One script and what is captured of it."""
+
+    command: Sequence[str]
+    order: LaunchOrder
+
+
+class _Folder:
+    """The folder of all rounds, in which a dump is made unless it is there already."""
+
+    def __init__(self, folder: str, runs: int, map_file: str | None, tell: Tell) -> None:
+        self._folder = folder
+        self._runs = runs
+        self._map_file = map_file
+        self._tell = tell
+        self._kept = Kept(folder)
+
+    def run_sketches(self, sides: tuple[_Side, _Side]) -> tuple[str, str]:
+        """Free runs of both sides, as sketches."""
+        ref, free = self._path("ref.sketch"), self._path("port.sketch")
+        reference, port = (_Side(side.command, replace(side.order, sketch=True)) for side in sides)
+        self._round(ref, reference, (), _free)
+        self._round(free, port, (ref,), lambda c, o: _free(c, _started(o, ref)))
+        return ref, free
+
+    def run_in_full(self, sides: tuple[_Side, _Side], start: str) -> Rounds:
+        """Free runs and replays of both sides.
+
+        Args:
+            start: dump that the weights and batches are taken from, ``""`` for the reference's own.
+        """
+        reference, port = sides
+        ref, free = self._path("ref"), self._path("port")
+        made = Rounds(ref, free, replayed_path(ref), replayed_path(free))
+
+        def begun(order: LaunchOrder) -> LaunchOrder:
+            return _started(order, start or ref)
+
+        def free_reference(command: Sequence[str], order: LaunchOrder) -> Launched:
+            return _free(command, _started(order, start) if start else order)
+
+        def replayed_reference(command: Sequence[str], order: LaunchOrder) -> Launched:
+            return noise_runs(command, begun(order), ref, self._runs, aside=True)
+
+        def free_port(command: Sequence[str], order: LaunchOrder) -> Launched:
+            return _free(command, begun(order))
+
+        def replayed_port(command: Sequence[str], order: LaunchOrder) -> Launched:
+            by = made.reference_forced
+            return forced_run(command, begun(order), by, free, map_file=self._map_file, aside=True)
+
+        began = (start,) if start else ()
+        self._round(ref, reference, began, free_reference)
+        self._round(made.reference_forced, reference, (ref, *began), replayed_reference)
+        self._round(free, port, (ref, *began), free_port)
+        paired_by = (self._map_file,) if self._map_file else ()
+        made_from = (ref, made.reference_forced, free, *began)
+        self._round(made.port_forced, port, made_from, replayed_port, paired_by)
+        return made
+
+    def _round(
+        self,
         out: str,
-        command: Sequence[str],
+        side: _Side,
         made_from: Sequence[str],
         run: _Run,
         files: Sequence[str] = (),
     ) -> None:
-        name = os.path.splitext(os.path.basename(out))[0]
-        mark = kept.mark(command, order, made_from, (name, str(runs)), files)
-        if kept.holds(out, mark):
-            tell(f"{out} is kept: nothing that it was made from has changed")
+        name, line = os.path.splitext(os.path.basename(out))[0], " ".join(side.command)
+        also = (name, str(self._runs))
+        mark = self._kept.mark(side.command, side.order, made_from, also, files)
+        if self._kept.holds(out, mark):
+            self._tell(f"{out} is kept: nothing that it was made from has changed")
             return
-        tell(f"{name}: {' '.join(command)}")
-        launched = run(command, replace(order, out=out))
+        self._tell(f"{name}: {line}")
+        launched = run(side.command, replace(side.order, out=out))
         if launched.exit_code:
             raise UsageError(
-                f"{' '.join(command)} ended with exit code {launched.exit_code} in the round {name}; "
-                "mend the script first, or run it by itself: paritydbg run"
+                f"{line} ended with exit code {launched.exit_code} in the round {name}; mend the "
+                "script first, or run it by itself: paritydbg run"
             )
-        kept.note(out, mark)
+        self._kept.note(out, mark)
 
-    def free_reference(command: Sequence[str], told: LaunchOrder) -> Launched:
-        return run_script(command, told, aside=True)
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, f"{name}.h5")
 
-    def replayed_reference(command: Sequence[str], told: LaunchOrder) -> Launched:
-        return noise_runs(command, told, ref, runs, aside=True)
 
-    def free_port(command: Sequence[str], told: LaunchOrder) -> Launched:
-        return run_script(command, _started(told, ref), aside=True)
-
-    def replayed_port(command: Sequence[str], told: LaunchOrder) -> Launched:
-        start = _started(told, ref)
-        forced_by = made.reference_forced
-        return forced_run(command, start, forced_by, free, map_file=map_file, aside=True)
-
-    round_of(ref, reference, (), free_reference)
-    round_of(made.reference_forced, reference, (ref,), replayed_reference)
-    round_of(free, port, (ref,), free_port)
-    paired_by = (map_file,) if map_file else ()
-    round_of(made.port_forced, port, (ref, made.reference_forced, free), replayed_port, paired_by)
-    return made
+def _free(command: Sequence[str], order: LaunchOrder) -> Launched:
+    return run_script(command, order, aside=True)
 
 
 _Run = Callable[[Sequence[str], LaunchOrder], Launched]

@@ -55,6 +55,23 @@ def test_a_map_reaches_the_plan_of_the_ports_replay(tmp_path: Path, scripts: Non
     assert given == {"one": (3,), "two": (1,)}
 
 
+def test_with_a_budget_sketches_come_first_and_are_all_where_they_agree(
+    tmp_path: Path, scripts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders: list[LaunchOrder] = []
+
+    def told(command: Sequence[str], order: LaunchOrder, *, aside: bool = False) -> Launched:
+        orders.append(order)
+        return script(("ref",), order)
+
+    monkeypatch.setattr(rounds, "run_script", told)
+    made = run_rounds(("a",), ("b",), str(tmp_path), LaunchOrder(out=""), budget=1000)
+    assert [order.sketch for order in orders] == [True, True]
+    assert orders[1].weights_from == orders[1].inputs_from == orders[0].out
+    assert made.sketches == (orders[0].out, orders[1].out)
+    assert made.port == ""
+
+
 def test_a_map_that_cannot_be_read_ends_before_the_first_run(tmp_path: Path, scripts: None) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         run_rounds(

@@ -50,6 +50,12 @@ from paritydbg.cli.comparing import (
     type=click.IntRange(0, 20),
     help="Perturbed replays of the reference that tell its noise; 0 to model it.",
 )
+@click.option(
+    "--budget",
+    default="",
+    metavar="SIZE",
+    help="For nets too big to dump (e.g. 500MB): sketches first, then full tensors around the boundary.",
+)
 def command(
     reference: str | None,
     port: str | None,
@@ -65,6 +71,7 @@ def command(
     steps: str,
     no_dropout: bool,
     noise_runs: int,
+    budget: str,
 ) -> int:
     """Name the first layer where the port parts from the reference.
 
@@ -88,7 +95,10 @@ def command(
     Exit code 0: parity. 1: a divergence was found (with --strict, a suspect too). 2: anything else.
     """
     from paritydbg.errors import UsageError
+    from paritydbg.window import parse_bytes
 
+    if budget and not reference_command:
+        raise UsageError("--budget goes with --reference and --port: dumps are there already")
     if bool(reference_command) != bool(port_command):
         raise UsageError("--reference and --port go together; give both scripts")
     if reference_command and (reference or port):
@@ -102,6 +112,7 @@ def command(
             noise_runs,
             map_file,
             renames,
+            parse_bytes(budget) if budget else 0,
         )
     elif reference is None or port is None:
         raise UsageError(

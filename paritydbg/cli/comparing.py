@@ -91,11 +91,13 @@ def compare_scripts(
     noise_runs: int,
     map_file: str | None,
     renames: tuple[str, ...],
+    budget: int = 0,
 ) -> Report:
     """The report on two scripts, which are run in rounds; every round is told on stderr."""
     from paritydbg.rounds import run_rounds
     from paritydbg.session.order import LaunchOrder
     from paritydbg.weights.rules import parse_rename
+    from paritydbg.window import refined
 
     order = LaunchOrder(
         out="",
@@ -109,9 +111,22 @@ def compare_scripts(
     def tell(line: str) -> None:
         click.echo(f"paritydbg: {line}", err=True)
 
-    made = run_rounds(reference, port, folder, order, runs=noise_runs, map_file=map_file, tell=tell)
+    made = run_rounds(
+        reference,
+        port,
+        folder,
+        order,
+        runs=noise_runs,
+        map_file=map_file,
+        budget=budget,
+        tell=tell,
+    )
+    sketched = compare(*made.sketches, map_file, renames) if made.sketches else None
+    if sketched is not None and not made.port:
+        return sketched
     replays = (made.reference_forced, made.port_forced)
-    return compare(made.reference, made.port, map_file, renames, replays)
+    full = compare(made.reference, made.port, map_file, renames, replays)
+    return full if sketched is None else refined(sketched, full)
 
 
 def _words(command: str) -> list[str]:
