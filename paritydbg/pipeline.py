@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from paritydbg.align.dumps import align_dumps
@@ -15,6 +16,7 @@ from paritydbg.explain.attributes import attribute_differences
 from paritydbg.explain.context import Context
 from paritydbg.explain.explain import explain
 from paritydbg.measure.noise import ModelledNoise
+from paritydbg.model.finding import Finding
 from paritydbg.model.forcing import ForcingPlan
 from paritydbg.model.pair import Alignment
 from paritydbg.model.report import Report
@@ -22,6 +24,7 @@ from paritydbg.model.source import EventSource
 from paritydbg.session.forcing import is_forced
 from paritydbg.verdict.compare import compare
 from paritydbg.verdict.ladder import Diagnosis, find
+from paritydbg.verdict.latent import Stressed, latent
 from paritydbg.verdict.replay import Joined, Replay
 
 Progress = Callable[[int, int], None]
@@ -34,6 +37,7 @@ def diff(
     map_file: str | os.PathLike[str] | None = None,
     rename: Sequence[tuple[str, str]] = (),
     forced: tuple[str | os.PathLike[str] | None, str | os.PathLike[str]] | None = None,
+    stressed: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """The report on two dumps: every pair compared, every independent divergence found and explained.
@@ -45,6 +49,8 @@ def diff(
             replacement.
         forced: forced replays of the reference by itself (None where there is none) and of the port:
             each layer is then judged on the reference's own inputs.
+        stressed: replays of both in which layers were fed smaller values: what parts there alone is
+            reported as latent.
         progress: told (pairs done, pairs in all) while comparing.
 
     Raises:
@@ -55,11 +61,15 @@ def diff(
     with open_dump(reference) as left, open_dump(port) as right:
         user_map = read_user_map(map_file) if map_file is not None else UserMap()
         user_map = user_map.with_rename(tuple(rename))
-        if forced is None:
-            return judge(left, right, user_map, progress)
-        with open_dump(forced[0] or reference) as mine, open_dump(forced[1]) as yours:
-            replay = Replay(mine, yours, is_forced(mine.run))
-            return judge(left, right, user_map, progress, replay)
+        with ExitStack() as stack:
+            replay = small = None
+            if forced is not None:
+                mine = stack.enter_context(open_dump(forced[0] or reference))
+                yours = stack.enter_context(open_dump(forced[1]))
+                replay = Replay(mine, yours, is_forced(mine.run))
+            if stressed is not None:
+                small = Stressed(*(stack.enter_context(open_dump(path)) for path in stressed))
+            return judge(left, right, user_map, progress, replay, small)
 
 
 def plan_forcing(
@@ -97,6 +107,7 @@ def judge(
     user_map: UserMap,
     progress: Progress | None = None,
     replay: Replay | None = None,
+    stressed: Stressed | None = None,
 ) -> Report:
     """The report on two captured runs that are open already.
 
@@ -116,6 +127,12 @@ def judge(
     if not diagnosis.coverage.compared:
         raise NothingComparedError(_nothing(reference, port))
     context = _context(reference, port, alignment, diagnosis, replay)
+    hidden: tuple[Finding, ...] = ()
+    note = ""
+    if stressed is not None:
+        hidden, note = latent(alignment, diagnosis.comparisons, stressed)
+        known = {finding.place for finding in (*diagnosis.findings, *diagnosis.suspects)}
+        hidden = tuple(_unseen(one, context) for one in hidden if one.place not in known)
     return Report(
         reference_path=reference.path,
         port_path=port.path,
@@ -124,10 +141,15 @@ def judge(
         alignment=alignment,
         comparisons=diagnosis.comparisons,
         findings=tuple(explain(finding, context) for finding in diagnosis.findings),
-        suspects=tuple(explain(finding, context) for finding in diagnosis.suspects),
+        suspects=(*(explain(one, context) for one in diagnosis.suspects), *hidden),
         coverage=diagnosis.coverage,
-        notes=diagnosis.notes,
+        notes=(*diagnosis.notes, *((note,) if note else ())),
     )
+
+
+def _unseen(finding: Finding, context: Context) -> Finding:
+    """A latent finding, explained by what the layers were told: its values are of another run."""
+    return replace(explain(replace(finding, evidence=None), context), evidence=finding.evidence)
 
 
 def _context(

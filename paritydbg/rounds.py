@@ -23,6 +23,9 @@ from paritydbg.window import window_around
 
 # Replays whose values are perturbed in their last bit, from which a spread is told.
 NOISE_RUNS = 3
+# What a stress pass multiplies inputs by: a normalisation's variance falls to a ten-thousandth, so that
+# an epsilon a ten-thousandth as large shows as before.
+STRESS = 0.01
 # Frameworks that can compute a whole net in float64: MindSpore has on CPU no float64 convolution,
 # BatchNorm or cross entropy.
 PROMOTABLE = frozenset({"torch"})
@@ -35,6 +38,7 @@ class Rounds:
     """The dumps of all rounds: free runs of both sides, and replays of each on the reference's values.
 
     Attributes:
+        stressed: replays of both sides with the inputs of leaves scaled down, None without.
         sketches: of both sides, made first where there is a budget; where nothing was recorded in full
             all others are ``""``.
     """
@@ -43,6 +47,7 @@ class Rounds:
     port: str
     reference_forced: str
     port_forced: str
+    stressed: tuple[str, str] | None = None
     sketches: tuple[str, str] | None = None
 
 
@@ -59,6 +64,7 @@ def forced_run(
     free: str,
     *,
     map_file: str | None = None,
+    scaled: float = 0.0,
     aside: bool = False,
 ) -> Launched:
     """Run a script as a forced replay of a reference.
@@ -69,17 +75,22 @@ def forced_run(
         reference: dump whose values are given to the script's layers.
         free: dump of a free run of the same script, ``""`` to make one first, which is not kept.
         map_file: names pairs of layers, as for `paritydbg.diff`.
+        scaled: what the inputs of leaves are multiplied by, 0 to leave them; outputs alone are
+            recorded then.
         aside: as for `run_script`.
 
     Raises:
         UsageError, DumpError, NothingCapturedError: as for `run_script`; the map cannot be used.
         NothingComparedError: the script and the reference have no layer in common.
     """
-    start = _started(order, reference)
+    start = replace(_started(order, reference), scaled=scaled)
+    if scaled:
+        start = replace(start, roles=("output",))
     with tempfile.TemporaryDirectory(prefix="paritydbg-") as folder:
         if not free:
             free = os.path.join(folder, "free.h5")
-            launched = run_script(command, replace(start, out=free), aside=aside)
+            told = replace(start, out=free, scaled=0.0, roles=order.roles)
+            launched = run_script(command, told, aside=aside)
             if launched.exit_code:
                 return launched
         plan = os.path.join(folder, "plan.json")
@@ -137,6 +148,7 @@ def run_rounds(
     runs: int = NOISE_RUNS,
     map_file: str | None = None,
     budget: int = 0,
+    stress: bool = True,
     tell: Tell = lambda _: None,
 ) -> Rounds:
     """Run both scripts in all rounds: what `diff` needs for the whole job.
@@ -149,6 +161,7 @@ def run_rounds(
         map_file: names pairs of layers and parameters, as for `paritydbg.diff`.
         budget: where given, both are recorded as sketches first, and in full only around what those
             find, up to so many bytes of the reference's tensors.
+        stress: whether leaves are fed smaller inputs as well, which shows hidden epsilons.
         tell: is told in a line what is done.
 
     Raises:
@@ -159,7 +172,7 @@ def run_rounds(
         # Before any script runs: a map that cannot be read would end the last round only.
         read_user_map(map_file)
     os.makedirs(folder, exist_ok=True)
-    rounds = _Folder(folder, runs, map_file, tell)
+    rounds = _Folder(folder, runs, map_file, stress, tell)
     sides = _Side(reference, order), _Side(port, order)
     if not budget:
         return rounds.run_in_full(sides, "")
@@ -169,7 +182,7 @@ def run_rounds(
         window = window_around(report, found.events, budget)
     if window is None:
         tell("the sketches agree, or part where no layer is: nothing is recorded in full")
-        return Rounds("", "", "", "", sketches)
+        return Rounds("", "", "", "", sketches=sketches)
     tell(
         f"the sketches part at {report.findings[0].place if report.findings else 'suspects'}: "
         f"{len(window.reference)} layers are recorded in full, {window.nbytes / 1e6:,.1f} MB a step "
@@ -191,10 +204,13 @@ class _Side:
 class _Folder:
     """The folder of all rounds, in which a dump is made unless it is there already."""
 
-    def __init__(self, folder: str, runs: int, map_file: str | None, tell: Tell) -> None:
+    def __init__(
+        self, folder: str, runs: int, map_file: str | None, stress: bool, tell: Tell
+    ) -> None:
         self._folder = folder
         self._runs = runs
         self._map_file = map_file
+        self._stress = stress
         self._tell = tell
         self._kept = Kept(folder)
 
@@ -239,7 +255,24 @@ class _Folder:
         paired_by = (self._map_file,) if self._map_file else ()
         made_from = (ref, made.reference_forced, free, *began)
         self._round(made.port_forced, port, made_from, replayed_port, paired_by)
-        return made
+        if not self._stress:
+            return made
+        stressed = self._path("ref.stress"), self._path("port.stress")
+
+        def stress(of: str, map_file: str | None) -> _Run:
+            return lambda command, order: forced_run(
+                command,
+                begun(order),
+                made.reference_forced,
+                of,
+                map_file=map_file,
+                scaled=STRESS,
+                aside=True,
+            )
+
+        self._round(stressed[0], reference, made_from[:2], stress(ref, None))
+        self._round(stressed[1], port, made_from, stress(free, self._map_file), paired_by)
+        return replace(made, stressed=stressed)
 
     def _round(
         self,

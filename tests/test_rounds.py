@@ -31,15 +31,18 @@ def script(command: Sequence[str], order: LaunchOrder, *, aside: bool = False) -
             writer.add(EventKey(1, Phase.FORWARD, role, name), Values.of(VALUES))
     writer.close(True, "")
     plans.append((command[0], read_plan(order.forced_plan) if order.forced_plan else None))
+    orders.append(order)
     return Launched(0, True)
 
 
 plans: list[tuple[str, object]] = []
+orders: list[LaunchOrder] = []
 
 
 @pytest.fixture
 def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     plans.clear()
+    orders.clear()
     monkeypatch.setattr(rounds, "run_script", script)
 
 
@@ -58,10 +61,7 @@ def test_a_map_reaches_the_plan_of_the_ports_replay(tmp_path: Path, scripts: Non
 def test_with_a_budget_sketches_come_first_and_are_all_where_they_agree(
     tmp_path: Path, scripts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orders: list[LaunchOrder] = []
-
     def told(command: Sequence[str], order: LaunchOrder, *, aside: bool = False) -> Launched:
-        orders.append(order)
         return script(("ref",), order)
 
     monkeypatch.setattr(rounds, "run_script", told)
@@ -70,6 +70,23 @@ def test_with_a_budget_sketches_come_first_and_are_all_where_they_agree(
     assert orders[1].weights_from == orders[1].inputs_from == orders[0].out
     assert made.sketches == (orders[0].out, orders[1].out)
     assert made.port == ""
+
+
+def test_a_stress_pass_scales_both_sides_and_is_left_out_where_it_is_not_wanted(
+    tmp_path: Path, scripts: None
+) -> None:
+    def run(folder: str, stress: bool) -> rounds.Rounds:
+        order = LaunchOrder(out="")
+        return run_rounds(("ref",), ("ref",), str(tmp_path / folder), order, runs=0, stress=stress)
+
+    assert run("without", False).stressed is None
+    assert not any(order.scaled for order in orders)
+    orders.clear()
+    made = run("with", True)
+    scaled = [(order.out, order.roles) for order in orders if order.scaled]
+    assert made.stressed is not None
+    assert scaled == [(path, ("output",)) for path in made.stressed]
+    assert all(order.weights_from == made.reference for order in orders if order.scaled)
 
 
 def test_a_map_that_cannot_be_read_ends_before_the_first_run(tmp_path: Path, scripts: None) -> None:

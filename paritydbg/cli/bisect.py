@@ -24,6 +24,13 @@ from paritydbg.cli.comparing import (
     help="Forced replays of both sides: each layer is judged on the reference's own inputs.",
 )
 @click.option(
+    "--stressed",
+    nargs=2,
+    default=None,
+    metavar="REF.STRESS PORT.STRESS",
+    help="Replays of both sides on smaller inputs: what parts there alone is reported as latent.",
+)
+@click.option(
     "--reference",
     "reference_command",
     default="",
@@ -51,6 +58,12 @@ from paritydbg.cli.comparing import (
     help="Perturbed replays of the reference that tell its noise; 0 to model it.",
 )
 @click.option(
+    "--stress/--no-stress",
+    default=True,
+    show_default=True,
+    help="Feed every layer smaller inputs as well, which shows epsilons that rounding hides.",
+)
+@click.option(
     "--budget",
     default="",
     metavar="SIZE",
@@ -65,12 +78,14 @@ def command(
     as_json: bool,
     as_markdown: bool,
     forced: tuple[str, str] | None,
+    stressed: tuple[str, str] | None,
     reference_command: str,
     port_command: str,
     folder: str,
     steps: str,
     no_dropout: bool,
     noise_runs: int,
+    stress: bool,
     budget: str,
 ) -> int:
     """Name the first layer where the port parts from the reference.
@@ -113,13 +128,14 @@ def command(
             map_file,
             renames,
             parse_bytes(budget) if budget else 0,
+            stress,
         )
     elif reference is None or port is None:
         raise UsageError(
             "give two dumps (paritydbg bisect ref.h5 port.h5), or two scripts with --reference and --port"
         )
     else:
-        report = compare(reference, port, map_file, renames, forced)
+        report = compare(reference, port, map_file, renames, forced, stressed)
     if not print_structured(report, as_json, as_markdown):
         from paritydbg.report.terminal import print_report
 

@@ -62,6 +62,7 @@ def compare(
     map_file: str | None,
     renames: tuple[str, ...],
     forced: tuple[str, str] | None = None,
+    stressed: tuple[str, str] | None = None,
 ) -> Report:
     """The report on two dumps, with a progress bar on stderr while it is made."""
     from rich.console import Console
@@ -79,7 +80,13 @@ def compare(
             bar.update(task, completed=done, total=total)
 
         return diff(
-            reference, port, map_file=map_file, rename=rules, forced=forced, progress=advance
+            reference,
+            port,
+            map_file=map_file,
+            rename=rules,
+            forced=forced,
+            stressed=stressed,
+            progress=advance,
         )
 
 
@@ -92,6 +99,7 @@ def compare_scripts(
     map_file: str | None,
     renames: tuple[str, ...],
     budget: int = 0,
+    stress: bool = True,
 ) -> Report:
     """The report on two scripts, which are run in rounds; every round is told on stderr."""
     from paritydbg.rounds import run_rounds
@@ -119,13 +127,14 @@ def compare_scripts(
         runs=noise_runs,
         map_file=map_file,
         budget=budget,
+        stress=stress,
         tell=tell,
     )
     sketched = compare(*made.sketches, map_file, renames) if made.sketches else None
     if sketched is not None and not made.port:
         return sketched
     replays = (made.reference_forced, made.port_forced)
-    full = compare(made.reference, made.port, map_file, renames, replays)
+    full = compare(made.reference, made.port, map_file, renames, replays, made.stressed)
     return full if sketched is None else refined(sketched, full)
 
 

@@ -97,6 +97,7 @@ def capture(
     forced_by: ForcingPlan | None = None,
     perturbed: int = 0,
     promoted: bool = False,
+    scaled: float = 0.0,
     noise_from: Sequence[str | os.PathLike[str]] = (),
 ) -> Iterator[Capture]:
     """Record training steps of one or several nets into a dump.
@@ -117,6 +118,8 @@ def capture(
             reference's values, forward and backward, so that each layer's error is its own.
         perturbed: seed of a last-bit perturbation of what is given, 0 for none.
         promoted: whether a forced replay computes in float64 (torch nets only).
+        scaled: what a forced replay multiplies the inputs of the reference's leaves by, 0 to leave
+            them.
         noise_from: dumps of perturbed replays and of one in float64; how far each tensor lies from
             theirs is recorded beside it.
 
@@ -151,7 +154,7 @@ def capture(
         return DumpWriter(target, environment, command=" ".join(sys.argv), sketch=sketch)
 
     moved = [os.fspath(one) for one in noise_from]
-    forcing = None if forced_by is None else start(forced_by, perturbed, moved, promoted)
+    forcing = None if forced_by is None else start(forced_by, perturbed, moved, promoted, scaled)
     recording = Recording(open_sink, plan, adapter.environment(), forcing=forcing)
     optimizers = _listed(optimizer)
     recording.clock.optimizer_known = bool(optimizers)

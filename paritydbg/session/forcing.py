@@ -46,6 +46,8 @@ class Forcing:
         moved: perturbed replays of the same run, from which the spread of each tensor is told, and
             replays in float64, from which its error is.
         promoted: whether everything is computed in float64.
+        scaled: what the inputs of the reference's leaves are multiplied by, 0 to leave them: small
+            inputs show an epsilon that is lost in rounding beside ordinary ones.
     """
 
     def __init__(
@@ -55,8 +57,11 @@ class Forcing:
         perturbed: int = 0,
         moved: Sequence[EventSource] = (),
         promoted: bool = False,
+        scaled: float = 0.0,
     ) -> None:
         self.promoted = promoted
+        self._scaled = scaled
+        self._leaves = {layer.name for layer in reference.run.layers if layer.leaf}
         self._given = plan.given
         self._reference = reference
         self._events = {event.order: event for event in reference.events}
@@ -84,7 +89,12 @@ class Forcing:
             array = arrays[given.position]
         except (KeyError, IndexError, ValueError):
             return None
-        return np.array(array, order="C") if array.shape == shape else None
+        if array.shape != shape:
+            return None
+        shrinks = self._scaled and key.role is Role.INPUT and array.dtype.kind == "f"
+        if shrinks and all(event.key.name in self._leaves for event in events):
+            array = array * array.dtype.type(self._scaled)
+        return np.array(array, order="C")
 
     def noise(self, key: EventKey, values: Values) -> NoiseRecord | None:
         """How far a tensor lies from the same one of the perturbed and float64 replays.
@@ -190,7 +200,11 @@ def read_plan(path: str) -> ForcingPlan:
 
 
 def start(
-    plan: ForcingPlan, perturbed: int = 0, moved: Sequence[str] = (), promoted: bool = False
+    plan: ForcingPlan,
+    perturbed: int = 0,
+    moved: Sequence[str] = (),
+    promoted: bool = False,
+    scaled: float = 0.0,
 ) -> Forcing:
     """A forced replay with its reference, and the replays that tell noise if there are any, opened.
 
@@ -198,7 +212,7 @@ def start(
         DumpError: the reference's dump cannot be read.
     """
     others = [open_dump(path) for path in moved]
-    return Forcing(plan, open_dump(plan.reference), perturbed, others, promoted)
+    return Forcing(plan, open_dump(plan.reference), perturbed, others, promoted, scaled)
 
 
 def _transform(fields: Mapping[str, Any]) -> Transform:

@@ -33,6 +33,7 @@ class LaunchOrder:
         forced_plan: file with the plan of a forced replay, ``""`` for a free run.
         perturbed: seed of a last-bit perturbation of a forced replay, 0 for none.
         promoted: whether a forced replay computes in float64.
+        scaled: what a forced replay multiplies the inputs of leaves by, 0 to leave them.
         noise_from: dumps of perturbed and float64 replays; each tensor's noise is recorded from them.
         sketch: whether larger tensors are kept as sketches.
         stop: whether the script is ended after its last wanted step.
@@ -53,6 +54,7 @@ class LaunchOrder:
     forced_plan: str = ""
     perturbed: int = 0
     promoted: bool = False
+    scaled: float = 0.0
     noise_from: tuple[str, ...] = ()
     sketch: bool = False
     stop: bool = False
@@ -95,7 +97,8 @@ class LaunchOrder:
         forcing = None
         if self.forced_plan:
             plan = read_plan(self.forced_plan)
-            forcing = start(plan, self.perturbed, self.noise_from, self.promoted)
+            moved = self.noise_from
+            forcing = start(plan, self.perturbed, moved, self.promoted, self.scaled)
         return Recording(open_sink, self.plan(), environment, rank, forcing)
 
     def same_start(self) -> SameStart | None:

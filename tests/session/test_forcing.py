@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from paritydbg.errors import DumpError
 from paritydbg.model.event import Event, EventKey, Phase, Role
 from paritydbg.model.forcing import ForcingPlan, Given
-from paritydbg.model.record import Environment, RunRecord
+from paritydbg.model.record import Environment, LayerRecord, RunRecord
 from paritydbg.model.transform import IDENTITY, Transform
 from paritydbg.session.forcing import Forcing, read_plan, write_plan
 
@@ -27,12 +28,15 @@ class Source:
     arrays: list[np.ndarray[Any, Any]]
     path: str = "ref.h5"
     run: RunRecord = field(default_factory=lambda: RunRecord(Environment("torch", "2", "cpu")))
+    keys: list[EventKey] = field(default_factory=list)
 
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(
-            Event(OUT, order, a.shape, str(a.dtype), a.nbytes, str(order))
-            for order, a in enumerate(self.arrays)
+            Event(key, order, a.shape, str(a.dtype), a.nbytes, str(order))
+            for order, (key, a) in enumerate(
+                zip(self.keys or repeat(OUT), self.arrays, strict=False)
+            )
         )
 
     def load(self, event: Event) -> np.ndarray[Any, Any]:
@@ -67,6 +71,34 @@ def test_values_come_in_the_ports_layout_and_only_in_its_shape() -> None:
     assert np.array_equal(given, np.concatenate([a, b], axis=1))
     assert forcing.value(OUT, (5, 2)) is None
     assert forcing.value(WEIGHT, (2, 5)) is None
+
+
+def test_inputs_of_leaves_are_scaled_and_nothing_else_is() -> None:
+    record = RunRecord(
+        Environment("torch", "2", "cpu"),
+        layers=(
+            LayerRecord("fc", "Linear", "torch.nn.Linear", leaf=True, training=True),
+            LayerRecord("net", "Net", "Net", leaf=False, training=True),
+        ),
+    )
+    leaf, block, ids, out = (
+        EventKey(1, Phase.FORWARD, role, name, 0, index)
+        for role, name, index in (
+            (Role.INPUT, "fc", 0),
+            (Role.INPUT, "net", 0),
+            (Role.INPUT, "fc", 1),
+            (Role.OUTPUT, "fc", 0),
+        )
+    )
+    arrays = [np.full(3, 2.0, np.float32), np.ones(3, np.float32), np.arange(3), np.ones(3)]
+    source = Source(arrays, run=record, keys=[leaf, block, ids, out])
+    plan = ForcingPlan("ref.h5", {key: Given((n,), IDENTITY) for n, key in enumerate(source.keys)})
+    forcing = Forcing(plan, source, scaled=0.5)
+    got = [forcing.value(key, (3,)) for key in source.keys]
+    assert np.array_equal(got[0], np.full(3, 1.0, np.float32))
+    assert got[0].dtype == np.float32
+    for before, after in zip(arrays[1:], got[1:], strict=True):
+        assert np.array_equal(before, after)
 
 
 def test_parameters_are_given_for_their_step_alone() -> None:
