@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from casebench.cases import ROOT
 
 import paritydbg
-from paritydbg import rounds
+from paritydbg import replays, rounds
 from paritydbg.errors import NothingCapturedError
 from paritydbg.session.launcher import Launched, run_script
 from paritydbg.session.order import LaunchOrder
@@ -108,7 +108,7 @@ def measure(pair: str, folder: Path) -> Cost:
         spent[side].append(time.perf_counter() - begin - before[side])
         return done
 
-    rounds.run_script = timed
+    rounds.run_script = replays.run_script = timed
     commands = [script(side, pair, 1) for side in SIDES]
     # Not ended early: leaving an interpreter is part of start-up, which is taken out.
     order = LaunchOrder(out="", steps="1")

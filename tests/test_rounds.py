@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paritydbg import rounds
+from paritydbg import replays, rounds
 from paritydbg.dump.writer import DumpWriter
 from paritydbg.errors import UsageError
 from paritydbg.model.event import EventKey, Phase, Role, Values
@@ -44,6 +44,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     plans.clear()
     orders.clear()
     monkeypatch.setattr(rounds, "run_script", script)
+    monkeypatch.setattr(replays, "run_script", script)
 
 
 def test_a_map_reaches_the_plan_of_the_ports_replay(tmp_path: Path, scripts: None) -> None:

@@ -168,7 +168,7 @@ def command(
     sketch cannot tell. A forced replay needs a reference in full.
     """
     from paritydbg.errors import UsageError
-    from paritydbg.rounds import forced_run, noise_runs, replayed_path
+    from paritydbg.replays import forced_run, noise_runs, replayed_path
     from paritydbg.session.launcher import run_script
     from paritydbg.session.order import LaunchOrder
     from paritydbg.weights.rules import parse_rename

@@ -48,7 +48,7 @@ def record(sides: Sides, out: Path, forced: bool = False) -> None:
 def _record_noise(sides: Sides, free: Path, own: Path) -> None:
     """The reference's replay with its noise measured; what it was measured on is removed again."""
     import paritydbg
-    from paritydbg.rounds import NOISE_RUNS
+    from paritydbg.replays import NOISE_RUNS
 
     plan = paritydbg.plan_forcing(free, free)
     told: list[dict[str, Any]] = [{"perturbed": seed} for seed in range(1, NOISE_RUNS + 1)]
