@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 
+from paritydbg.align.user_map import read_user_map
 from paritydbg.dump.reader import open_dump
 from paritydbg.pipeline import plan_forcing
 from paritydbg.session.forcing import write_plan
@@ -100,6 +101,21 @@ def noise_runs(
                 return launched
             moved.append(path)
         return run_script(command, replace(start, noise_from=tuple(moved)), aside=aside)
+
+
+def paired_by(order: LaunchOrder, map_file: str) -> LaunchOrder:
+    """The order of a port's run with the pairs of a map file, by which it takes the reference's weights.
+
+    Raises:
+        UsageError: the map cannot be used.
+    """
+    given = read_user_map(map_file)
+    return replace(
+        order,
+        rename=(*order.rename, *given.rename),
+        layer_pairs=given.layers,
+        parameter_pairs=given.parameters,
+    )
 
 
 def started(order: LaunchOrder, reference: str) -> LaunchOrder:

@@ -10,11 +10,10 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from paritydbg.align.user_map import read_user_map
 from paritydbg.dump.reader import open_dump
 from paritydbg.errors import UsageError
 from paritydbg.pipeline import diff
-from paritydbg.replays import NOISE_RUNS, forced_run, noise_runs, replayed_path, started
+from paritydbg.replays import NOISE_RUNS, forced_run, noise_runs, paired_by, replayed_path, started
 from paritydbg.session.kept import Kept
 from paritydbg.session.launcher import Launched, run_script
 from paritydbg.session.order import LaunchOrder
@@ -76,10 +75,12 @@ def run_rounds(
     """
     if map_file:
         # Before any script runs: a map that cannot be read would end the last round only.
-        read_user_map(map_file)
+        paired = paired_by(order, map_file)
+    else:
+        paired = order
     os.makedirs(folder, exist_ok=True)
     rounds = _Folder(folder, runs, map_file, stress, tell)
-    sides = _Side(reference, order), _Side(port, order)
+    sides = _Side(reference, order), _Side(port, paired)
     if not budget:
         return rounds.run_in_full(sides, "")
     sketches = rounds.run_sketches(sides)
@@ -94,7 +95,7 @@ def run_rounds(
         f"{len(window.reference)} layers are recorded in full, {window.nbytes / 1e6:,.1f} MB a step "
         "of the reference"
     )
-    mine, yours = replace(order, layers=window.reference), replace(order, layers=window.port)
+    mine, yours = replace(order, layers=window.reference), replace(paired, layers=window.port)
     made = rounds.run_in_full((_Side(reference, mine), _Side(port, yours)), sketches[0])
     return replace(made, sketches=sketches)
 
@@ -158,9 +159,9 @@ class _Folder:
         self._round(ref, reference, began, free_reference)
         self._round(made.reference_forced, reference, (ref, *began), replayed_reference)
         self._round(free, port, (ref, *began), free_port)
-        paired_by = (self._map_file,) if self._map_file else ()
+        map_files = (self._map_file,) if self._map_file else ()
         made_from = (ref, made.reference_forced, free, *began)
-        self._round(made.port_forced, port, made_from, replayed_port, paired_by)
+        self._round(made.port_forced, port, made_from, replayed_port, map_files)
         if not self._stress:
             return made
         stressed = self._path("ref.stress"), self._path("port.stress")
@@ -177,7 +178,7 @@ class _Folder:
             )
 
         self._round(stressed[0], reference, made_from[:2], stress(ref, None))
-        self._round(stressed[1], port, made_from, stress(free, self._map_file), paired_by)
+        self._round(stressed[1], port, made_from, stress(free, self._map_file), map_files)
         return replace(made, stressed=stressed)
 
     def _round(

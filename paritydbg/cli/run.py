@@ -109,7 +109,7 @@ import click
     "map_file",
     default=None,
     metavar="FILE",
-    help="With --forced-by: YAML or TOML file that names pairs of layers and parameters.",
+    help="YAML or TOML file that names pairs of layers and parameters, for --weights-from and --forced-by.",
 )
 @click.argument(
     "command_line", nargs=-1, required=True, metavar="-- COMMAND…", type=click.UNPROCESSED
@@ -168,7 +168,7 @@ def command(
     sketch cannot tell. A forced replay needs a reference in full.
     """
     from paritydbg.errors import UsageError
-    from paritydbg.replays import forced_run, noise_runs, replayed_path
+    from paritydbg.replays import forced_run, noise_runs, paired_by, replayed_path
     from paritydbg.session.launcher import run_script
     from paritydbg.session.order import LaunchOrder
     from paritydbg.weights.rules import parse_rename
@@ -189,8 +189,10 @@ def command(
     )
     if free and not forced_by:
         raise UsageError("--free goes with --forced-by; name the dump whose values are given")
-    if map_file and not forced_by:
-        raise UsageError("--map goes with --forced-by; a free run is paired when it is compared")
+    if map_file and not (forced_by or weights_from):
+        raise UsageError("--map goes with --weights-from or --forced-by; name a reference's dump")
+    if map_file:
+        order = paired_by(order, map_file)
     if noise and forced_by:
         raise UsageError("--noise measures a reference's free run; leave --forced-by away")
     if noise and sketch:

@@ -30,6 +30,7 @@ class LaunchOrder:
         weights_from, inputs_from: dumps that give the start, ``""`` for the script's own.
         no_dropout: whether every dropout hands on what it is given.
         rename: rename rules for parameters, pairs of pattern and replacement.
+        layer_pairs, parameter_pairs: (reference's name, port's name) that a person gave.
         forced_plan: file with the plan of a forced replay, ``""`` for a free run.
         perturbed: seed of a last-bit perturbation of a forced replay, 0 for none.
         promoted: whether a forced replay computes in float64.
@@ -50,6 +51,8 @@ class LaunchOrder:
     weights_from: str = ""
     inputs_from: str = ""
     rename: tuple[tuple[str, str], ...] = ()
+    layer_pairs: tuple[tuple[str, str], ...] = ()
+    parameter_pairs: tuple[tuple[str, str], ...] = ()
     no_dropout: bool = False
     forced_plan: str = ""
     perturbed: int = 0
@@ -71,7 +74,8 @@ class LaunchOrder:
         fields = json.loads(text)
         for name in ("layers", "roles", "noise_from"):
             fields[name] = tuple(fields[name])
-        fields["rename"] = tuple((old, new) for old, new in fields["rename"])
+        for name in ("rename", "layer_pairs", "parameter_pairs"):
+            fields[name] = tuple((old, new) for old, new in fields[name])
         return LaunchOrder(**fields)
 
     def plan(self) -> CapturePlan:
@@ -109,6 +113,8 @@ class LaunchOrder:
             open_dump(self.weights_from) if self.weights_from else None,
             open_dump(self.inputs_from) if self.inputs_from else None,
             self.rename,
+            self.layer_pairs,
+            self.parameter_pairs,
         )
 
     def _claim(self) -> int:

@@ -15,7 +15,7 @@ from paritydbg.model.event import Event, Role
 from paritydbg.model.record import LayerRecord, ParameterRecord
 from paritydbg.model.source import EventSource
 from paritydbg.weights.files import initial_values
-from paritydbg.weights.pairing import Side, pair_parameters
+from paritydbg.weights.pairing import Side, pair_sides
 from paritydbg.weights.transplanting import Transplanted, fit
 
 
@@ -32,10 +32,14 @@ class SameStart:
         weights_from: EventSource | None = None,
         inputs_from: EventSource | None = None,
         rename: Sequence[tuple[str, str]] = (),
+        layer_pairs: Sequence[tuple[str, str]] = (),
+        parameter_pairs: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.weights_from = weights_from
         self.inputs_from = inputs_from
         self._rename = tuple(rename)
+        self._layer_pairs = tuple(layer_pairs)
+        self._parameter_pairs = tuple(parameter_pairs)
         self._batches = _batches(inputs_from) if inputs_from is not None else {}
 
     def weights(
@@ -52,17 +56,20 @@ class SameStart:
 
         Raises:
             WeightsError: a shape that does not fit.
+            UsageError: a given pair with a name that its side has not.
         """
         source = self.weights_from
         if source is None:
             return None
         values = initial_values(source)
-        pairs = pair_parameters(
+        pairing = pair_sides(
             Side(source.run.layers, source.run.parameters, values),
             Side(tuple(layers), tuple(parameters), dict(current)),
             rename=self._rename,
+            user_pairs=self._parameter_pairs,
+            user_layers=self._layer_pairs,
         )
-        return fit(pairs, values, parameters)
+        return fit(pairing.parameters, values, parameters)
 
     def batch(self, step: int, micro: int) -> Mapping[str, NDArray[Any]]:
         """The reference's batch entries of that step and micro-batch by name; empty if none asked for.
