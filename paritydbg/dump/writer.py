@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paritydbg.dump import schema
+from paritydbg.dump.room import make_room, reason_of
 from paritydbg.dump.sketches import SKETCH_BYTES, Choice, packed
 from paritydbg.errors import DumpError
 from paritydbg.measure.sketch import sketch as sketch_of
@@ -73,11 +74,11 @@ class DumpWriter:
         self._pending = 0
         self._flushed = time.monotonic()
         self._closed = threading.Event()
-        _make_room(self.path)
+        make_room(self.path)
         try:
             self._open()
         except OSError as error:
-            raise DumpError(f"{self.path} cannot be written: {_reason(error)}") from error
+            raise DumpError(f"{self.path} cannot be written: {reason_of(error)}") from error
         first = {
             "kind": "run",
             "environment": asdict(environment),
@@ -172,7 +173,7 @@ class DumpWriter:
             try:
                 self._write_out()
             except (OSError, RuntimeError) as error:
-                raise DumpError(f"{self.path} cannot be written: {_reason(error)}") from error
+                raise DumpError(f"{self.path} cannot be written: {reason_of(error)}") from error
 
     def close(self, complete: bool = True, ended: str = "") -> None:
         """Finish the file; ``ended`` says why where the run is not complete. Twice is fine."""
@@ -248,7 +249,7 @@ class DumpWriter:
                     self._chunks += 1
                     self._filled = 0
         except (OSError, RuntimeError) as error:
-            raise DumpError(f"{self.path} cannot be written: {_reason(error)}") from error
+            raise DumpError(f"{self.path} cannot be written: {reason_of(error)}") from error
         return at
 
     def _write_partial(self) -> None:
@@ -295,34 +296,3 @@ def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
     if not array.flags.c_contiguous:
         array = np.array(array, order="C")
     return array
-
-
-def _make_room(path: str) -> None:
-    """Take an old dump away so that a new one can lie there; refuse anything else."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise DumpError(f"{path} cannot be written: its folder does not exist; mkdir -p {folder}")
-    if os.path.isdir(path):
-        raise DumpError(f"{path} is a folder; name a file, for instance {path.rstrip('/')}/ref.h5")
-    if not os.path.lexists(path):
-        return
-    if not _is_dump(path):
-        raise DumpError(f"{path} exists and is no paritydbg dump; name another file, or remove it")
-    try:
-        os.unlink(path)
-    except OSError as error:
-        raise DumpError(f"{path} cannot be replaced: {_reason(error)}") from error
-
-
-def _is_dump(path: str) -> bool:
-    try:
-        with h5py.File(path, "r", swmr=True, libver="latest", locking=False) as file:
-            return bool(file.attrs.get("format") == schema.FORMAT)
-    except (OSError, RuntimeError):
-        return False
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from paritydbg.model.event import Event, Phase, Role
 from paritydbg.model.record import RunRecord
-from paritydbg.verdict.calls import CallId, CallNode, Moment, build_calls, call_id
+from paritydbg.verdict.calls import CallNode, Moment, build_calls, call_id
+from paritydbg.verdict.event_index import EventIndex
 
 Sources = Mapping[Event, tuple[Event, ...]]
 
@@ -25,7 +26,7 @@ class Flow:
 
     def __init__(self, run: RunRecord, events: Iterable[Event]) -> None:
         self._events = sorted(events, key=lambda event: event.order)
-        self._index = _Index(run, self._events)
+        self._index = EventIndex(run, self._events)
         self._types = {layer.name: layer.type for layer in run.layers}
         self.calls = build_calls(self._events)
         self._made: dict[tuple[Moment, Phase, str], Event] = {}
@@ -247,68 +248,6 @@ class Flow:
 _RECURRENT = ("LSTM", "GRU", "RNN")
 _CHAINS = ("Sequential", "SequentialCell")
 _FLOWING = (Role.BATCH, Role.INPUT, Role.OUTPUT)
-
-
-class _Index:
-    """Events by what they are looked up by."""
-
-    def __init__(self, run: RunRecord, events: Iterable[Event]) -> None:
-        self._owners = {p.name: p.layer for p in run.parameters}
-        self._named: dict[tuple[Role, Phase, str, int, int], list[Event]] = {}
-        self._held: dict[tuple[str, int, int], list[Event]] = {}
-        self._of_step: dict[tuple[Role, int, int], list[Event]] = {}
-        self._calls: dict[tuple[str, int, int], list[CallNode]] | None = None
-        tied: dict[str, list[str]] = {}
-        for parameter in run.parameters:
-            if parameter.tied_to:
-                tied.setdefault(parameter.tied_to, []).append(parameter.layer)
-        for event in events:
-            key = event.key
-            self._of_step.setdefault((key.role, key.step, key.rank), []).append(event)
-            if key.role in (Role.PARAMETER, Role.BUFFER, Role.GRAD, Role.GRAD_APPLIED):
-                place = key.role, key.phase, key.name, key.step, key.rank
-                self._named.setdefault(place, []).append(event)
-                if key.phase is Phase.FORWARD:
-                    for owner in (self.owner(key.name), *tied.get(key.name, ())):
-                        self._held.setdefault((owner, key.step, key.rank), []).append(event)
-
-    def owner(self, name: str) -> str:
-        return self._owners.get(name, name.rpartition(".")[0])
-
-    def held(self, layer: str, step: int, rank: int) -> list[Event]:
-        return self._held.get((layer, step, rank), [])
-
-    def after(self, role: Role, name: str, step: int, rank: int) -> list[Event]:
-        return self._named.get((role, Phase.UPDATE, name, step, rank), [])
-
-    def before(self, role: Role, name: str, step: int, rank: int) -> list[Event]:
-        return self._named.get((role, Phase.FORWARD, name, step, rank), [])
-
-    def given(self, name: str, step: int, rank: int) -> list[Event]:
-        """What the optimizer was given, else what autograd made."""
-        return self._named.get(
-            (Role.GRAD_APPLIED, Phase.UPDATE, name, step, rank),
-            self._named.get((Role.GRAD, Phase.BACKWARD, name, step, rank), []),
-        )
-
-    def batch(self, step: int, rank: int) -> list[Event]:
-        return self._of_step.get((Role.BATCH, step, rank), [])
-
-    def losses(self, step: int, rank: int) -> list[Event]:
-        return self._of_step.get((Role.LOSS, step, rank), [])
-
-    def gradients(self, step: int, rank: int) -> list[Event]:
-        return self._of_step.get((Role.GRAD, step, rank), [])
-
-    def calls_of(
-        self, calls: Mapping[CallId, CallNode], layer: str, step: int, rank: int
-    ) -> list[CallNode]:
-        if self._calls is None:
-            self._calls = {}
-            for node in calls.values():
-                place = node.name, node.moment[0], node.moment[1]
-                self._calls.setdefault(place, []).append(node)
-        return self._calls.get((layer, step, rank), [])
 
 
 def _at(events: Iterable[Event], like: Event) -> Iterator[Event]:
