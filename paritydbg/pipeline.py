@@ -16,6 +16,7 @@ from paritydbg.explain.attributes import attribute_differences
 from paritydbg.explain.context import Context
 from paritydbg.explain.explain import explain
 from paritydbg.measure.noise import ModelledNoise
+from paritydbg.model.event import Phase
 from paritydbg.model.finding import Finding
 from paritydbg.model.forcing import ForcingPlan
 from paritydbg.model.pair import Alignment
@@ -25,6 +26,7 @@ from paritydbg.session.forcing import is_forced
 from paritydbg.verdict.compare import compare
 from paritydbg.verdict.ladder import Diagnosis, find
 from paritydbg.verdict.latent import Stressed, latent
+from paritydbg.verdict.merging import without_repeats
 from paritydbg.verdict.replay import Joined, Replay
 
 Progress = Callable[[int, int], None]
@@ -126,7 +128,9 @@ def judge(
     )
     if not diagnosis.coverage.compared:
         raise NothingComparedError(_nothing(reference, port))
-    context = _context(reference, port, alignment, diagnosis, replay)
+    # An update belongs to the gradients of its own run, those of the replay to the layers.
+    stepped = Context(reference, port, alignment, diagnosis.comparisons)
+    context = _context(reference, port, alignment, diagnosis, replay) if replay else stepped
     hidden: tuple[Finding, ...] = ()
     note = ""
     if stressed is not None:
@@ -140,7 +144,10 @@ def judge(
         port=port.run,
         alignment=alignment,
         comparisons=diagnosis.comparisons,
-        findings=tuple(explain(finding, context) for finding in diagnosis.findings),
+        findings=without_repeats(
+            explain(finding, stepped if finding.phase is Phase.UPDATE else context)
+            for finding in diagnosis.findings
+        ),
         suspects=(*(explain(one, context) for one in diagnosis.suspects), *hidden),
         coverage=diagnosis.coverage,
         notes=(*diagnosis.notes, *((note,) if note else ())),
@@ -157,11 +164,9 @@ def _context(
     port: EventSource,
     alignment: Alignment,
     diagnosis: Diagnosis,
-    replay: Replay | None,
+    replay: Replay,
 ) -> Context:
     """What explanations may look at: where a replay tested, its tensors in place of the free run's."""
-    if replay is None:
-        return Context(reference, port, alignment, diagnosis.comparisons)
     pairs = tuple(comparison.pair for comparison in diagnosis.comparisons)
     return Context(
         Joined(reference, replay.reference),

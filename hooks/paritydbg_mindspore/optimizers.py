@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mindspore import Parameter, Tensor, nn
+from mindspore import Tensor, nn
 from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
 
 from paritydbg.model.record import Attribute, Attributes, OptimizerRecord
@@ -41,7 +41,7 @@ def learning_rates(optimizer: object) -> list[float] | None:
         return None
     rates = optimizer.learning_rate
     step = int(optimizer.global_step.asnumpy()[0])
-    if isinstance(rates, (tuple, list)) or type(rates).__name__ == "CellList":
+    if _is_listed(rates):
         # One entry per parameter; groups share an object.
         distinct = list({id(rate): rate for rate in rates}.values())
     else:
@@ -64,6 +64,8 @@ def _rate_at(rate: Any, step: int) -> float | None:
 
 def _classic_groups(optimizer: nn.Optimizer) -> tuple[list[dict[str, Any]], list[list[Any]]]:
     """Hyper-parameters and parameters per group of an ``nn`` optimizer, as it was constructed."""
+    if not hasattr(optimizer, "init_params"):
+        return _built_groups(optimizer)
     shared = {k: v for k, v in getattr(optimizer, "init_args", {}).items() if k != "kwargs"}
     rate = getattr(optimizer, "init_learning_rate", None)
     given = getattr(optimizer, "init_params", {}).get("params", list(optimizer.parameters))
@@ -77,10 +79,53 @@ def _classic_groups(optimizer: nn.Optimizer) -> tuple[list[dict[str, Any]], list
     return settings, [list(group["params"]) for group in groups]
 
 
+def _built_groups(optimizer: nn.Optimizer) -> tuple[list[dict[str, Any]], list[list[Any]]]:
+    """The same of an optimizer that keeps no record of its arguments (AdamWeightDecay): what it made of
+    them, neighbours of one rate and decay taken for a group."""
+    shared = {
+        name: value for name in _HELD if (value := getattr(optimizer, name, None)) is not None
+    }
+    members = list(optimizer.parameters)
+    decays, rates = optimizer.weight_decay, optimizer.learning_rate
+    per_member = isinstance(decays, (tuple, list))
+    each_decay = list(decays) if per_member else [decays] * len(members)
+    each_rate = list(rates) if _is_listed(rates) else [rates] * len(members)
+    settings: list[dict[str, Any]] = []
+    groups: list[list[Any]] = []
+    last: tuple[float, int] | None = None
+    for member, decay, rate in zip(members, each_decay, each_rate, strict=True):
+        told = (_number(decay), id(rate))
+        if told != last:
+            settings.append({**shared, "lr": _rate_at(rate, 0), "weight_decay": told[0]})
+            groups.append([])
+            last = told
+        groups[-1].append(member)
+    return settings, groups
+
+
+# Hyper-parameters that MindSpore's optimizers keep under their own names.
+_HELD = (
+    "beta1",
+    "beta2",
+    "eps",
+    "momentum",
+    "dampening",
+    "nesterov",
+    "decay",
+    "epsilon",
+    "loss_scale",
+)
+
+
+def _is_listed(rates: Any) -> bool:
+    """Whether there is a rate for each parameter."""
+    return isinstance(rates, (tuple, list)) or type(rates).__name__ == "CellList"
+
+
 def _attributes(group: Mapping[str, Any]) -> Attributes:
     found: dict[str, Attribute] = {}
     for name, value in group.items():
-        if isinstance(value, Parameter):
+        if isinstance(value, Tensor) and value.size == 1:
             value = _number(value)
         plain = plain_value(value)
         if plain is not NOT_PLAIN:

@@ -28,7 +28,7 @@ from paritydbg_mindspore.values import NESTING, values_of
 from paritydbg_mindspore.weights import write_parameters
 
 _RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
-Hook = Callable[[Tensor | None], None]
+Hook = Callable[[Tensor | None], Tensor | None]
 
 
 class MindSporeRecorder:
@@ -85,8 +85,8 @@ class MindSporeRecorder:
         if isinstance(optimizer, KINDS):
             members = list(optimizer.parameters)
 
-            def before(_: nn.Cell, arguments: tuple[Any, ...]) -> None:
-                self._before_update(members, arguments)
+            def before(_: nn.Cell, arguments: tuple[Any, ...]) -> Any:
+                return self._before_update(members, arguments)
 
             self._handles.append(optimizer.register_forward_pre_hook(before))
         else:
@@ -168,7 +168,7 @@ class MindSporeRecorder:
         clock = recording.clock
         step, micro = clock.step, clock.micro
 
-        def hook(arrived: Tensor | None) -> None:
+        def hook(arrived: Tensor | None) -> Tensor | None:
             clock.gradient_arrives()
             values = None if arrived is None else values_of(arrived)
             if values is not None:
@@ -188,23 +188,36 @@ class MindSporeRecorder:
     def _parameter_hook(self, name: str) -> Hook:
         owner = name.rpartition(".")[0]
 
-        def hook(arrived: Tensor | None) -> None:
+        def hook(arrived: Tensor | None) -> Tensor | None:
             recording = self._recording
             recording.clock.gradient_arrives()
-            if arrived is None or not recording.wants(Role.GRAD, owner):
-                return
-            values = values_of(arrived)
-            if values is not None:
-                recording.tensor(Phase.BACKWARD, Role.GRAD, name, values)
+            if arrived is None:
+                return None
+            if recording.wants(Role.GRAD, owner):
+                values = values_of(arrived)
+                if values is not None:
+                    recording.tensor(Phase.BACKWARD, Role.GRAD, name, values)
+            return self._given(Phase.BACKWARD, Role.GRAD, name, arrived)
 
         return hook
 
-    def _before_update(self, members: list[Any], arguments: tuple[Any, ...]) -> None:
+    def _given(self, phase: Phase, role: Role, name: str, gradient: Tensor) -> Tensor | None:
+        """The reference's gradient of a parameter in a forced replay, None for the net's own."""
+        if self._taps is None or not self._recording.live:
+            return None
+        given: Tensor | None = self._taps.parameter_gradient(phase, role, name, gradient)
+        return given
+
+    def _before_update(self, members: list[Any], arguments: tuple[Any, ...]) -> Any:
+        """Record what an optimizer is given; in a forced replay, what it is to take in its place."""
         recording = self._recording
+        taken: list[Any] = []
+        listed = bool(arguments) and isinstance(arguments[0], (tuple, list))
         if recording.live and arguments:
-            gradients = arguments[0] if isinstance(arguments[0], (tuple, list)) else arguments
+            gradients = arguments[0] if listed else arguments
             names = first_names(self._nets)
-            for parameter, gradient in zip(members, gradients, strict=False):
+            taken = list(gradients)
+            for number, (parameter, gradient) in enumerate(zip(members, gradients, strict=False)):
                 name = names.get(id(parameter))
                 if name is None or not isinstance(gradient, Tensor):
                     continue
@@ -212,8 +225,14 @@ class MindSporeRecorder:
                     values = values_of(gradient)
                     if values is not None:
                         recording.tensor(Phase.UPDATE, Role.GRAD_APPLIED, name, values)
+                given = self._given(Phase.UPDATE, Role.GRAD_APPLIED, name, gradient)
+                if given is not None:
+                    taken[number] = given
             self._record_rates()
         recording.clock.optimizer_runs()
+        if self._taps is None or not taken:
+            return None
+        return (tuple(taken), *arguments[1:]) if listed else tuple(taken)
 
     def _record_tensors(self, phase: Phase, parameters: bool) -> None:
         recording = self._recording

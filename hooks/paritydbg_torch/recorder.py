@@ -193,21 +193,32 @@ class TorchRecorder:
 
         return hook
 
-    def _parameter_hook(self, name: str) -> Callable[[torch.Tensor], None]:
+    def _parameter_hook(self, name: str) -> Callable[[torch.Tensor], torch.Tensor | None]:
         owner = name.rpartition(".")[0]
 
-        def hook(gradient: torch.Tensor) -> None:
+        def hook(gradient: torch.Tensor) -> torch.Tensor | None:
             recording = self._recording
             recording.clock.gradient_arrives()
-            if not recording.wants(Role.GRAD, owner):
-                return
-            values = values_of(gradient)
-            if values is None:
-                recording.skipped(name, Role.GRAD.value, "a sparse gradient has no dense values")
-                return
-            recording.tensor(Phase.BACKWARD, Role.GRAD, name, values)
+            if recording.wants(Role.GRAD, owner):
+                values = values_of(gradient)
+                if values is None:
+                    recording.skipped(
+                        name, Role.GRAD.value, "a sparse gradient has no dense values"
+                    )
+                    return None
+                recording.tensor(Phase.BACKWARD, Role.GRAD, name, values)
+            return self._given(Phase.BACKWARD, Role.GRAD, name, gradient)
 
         return hook
+
+    def _given(
+        self, phase: Phase, role: Role, name: str, gradient: torch.Tensor
+    ) -> torch.Tensor | None:
+        """The reference's gradient of a parameter in a forced replay, None for the net's own."""
+        if self._taps is None or not self._recording.live:
+            return None
+        given: torch.Tensor | None = self._taps.parameter_gradient(phase, role, name, gradient)
+        return given
 
     def _tick(self, gradient: torch.Tensor) -> None:
         self._recording.clock.gradient_arrives()
@@ -225,6 +236,9 @@ class TorchRecorder:
                         values = values_of(parameter.grad)
                         if values is not None:
                             recording.tensor(Phase.UPDATE, Role.GRAD_APPLIED, name, values)
+                    given = self._given(Phase.UPDATE, Role.GRAD_APPLIED, name, parameter.grad)
+                    if given is not None:
+                        parameter.grad.copy_(given)
             self._record_rates()
         if self._promotion is not None:
             self._promotion.end()

@@ -12,6 +12,8 @@ from paritydbg.model.source import EventSource
 
 _HELD = frozenset({Role.PARAMETER, Role.BUFFER})
 _LAYERS = frozenset({Role.INPUT, Role.OUTPUT})
+# Given on their way from autograd to the optimizer, so that clipping and the update are judged alone.
+_GRADIENTS = frozenset({Role.GRAD, Role.GRAD_APPLIED})
 
 
 def forcing_plan(
@@ -38,7 +40,7 @@ def forcing_plan(
     given: dict[EventKey, Given] = {}
     for pair in pairs:
         role, phase = pair.first.key.role, pair.first.key.phase
-        if phase is not Phase.FORWARD or role not in _HELD | _LAYERS:
+        if role not in _GRADIENTS and (phase is not Phase.FORWARD or role not in _HELD | _LAYERS):
             continue
         orders = tuple(event.order for event in pair.reference)
         for position, event in enumerate(pair.port):

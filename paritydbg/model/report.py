@@ -15,14 +15,17 @@ class Coverage:
     """How much was looked at.
 
     Attributes:
-        captured: events of both sides together.
-        compared: of those, how many were part of a comparison with a verdict from numbers.
+        captured: events of both sides together, but for counters that one framework alone keeps.
+        compared: of those, how many were part of a comparison with a verdict from numbers, or have the
+            very bytes of one that was.
         untested: reason -> events not compared for it, most frequent first.
+        masked: compared pairs that lie behind a dropout which drew other masks, and so tell nothing.
     """
 
     captured: int
     compared: int
     untested: tuple[tuple[str, int], ...] = ()
+    masked: int = 0
 
     @property
     def share(self) -> float:

@@ -28,6 +28,9 @@ def headline(report: Report) -> str:
             return f"Parity, with {_count(len(report.suspects), 'suspect')} worth a look: {places}"
         if not (report.reference.complete and report.port.complete):
             return "No difference beyond rounding up to where a run was cut short"
+        if report.coverage.masked:
+            behind = _count(report.coverage.masked, "tensor")
+            return f"No difference beyond rounding in what can be told: {behind} lie behind dropout"
         return "Parity: no difference beyond rounding"
     first = report.findings[0]
     more = len(report.findings) - 1

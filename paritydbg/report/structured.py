@@ -39,6 +39,7 @@ def to_values(report: Report, *, every_pair: bool = False) -> dict[str, Any]:
         "coverage": {
             "captured": report.coverage.captured,
             "compared": report.coverage.compared,
+            "masked": report.coverage.masked,
             "share": report.coverage.share,
             "untested": [{"reason": r, "events": n} for r, n in report.coverage.untested],
         },

@@ -94,6 +94,14 @@ class Taps(ABC):
             )
         return gradient if given is None else self.like(given, gradient)
 
+    def parameter_gradient(self, phase: Phase, role: Role, name: str, gradient: Any) -> Any:
+        """The reference's gradient of a parameter in place of the net's own, None where it has none."""
+        recording = self._recording
+        clock = recording.clock
+        key = EventKey(clock.step, phase, role, name, micro=clock.micro, rank=recording.rank)
+        given = self._forcing.value(key, tuple(gradient.shape))
+        return None if given is None else self.like(given, gradient)
+
     def _joined(self, output: Any) -> Any:
         """The outermost output, through which a backward pass reaches every tap of this pass."""
         outputs, self._outputs = self._outputs, []

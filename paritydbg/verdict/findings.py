@@ -83,8 +83,12 @@ def _stands_alone(one: Judged, updates: Mapping[Event, Update]) -> bool:
     key = one.event.key
     if key.role in (Role.PARAMETER, Role.BUFFER, Role.GRAD_APPLIED):
         return False
-    explains = key.role is Role.STATE and key.name.partition(".")[0] in _EXPLAINING
-    return not (explains and updates)
+    if key.role is not Role.STATE or key.name.partition(".")[0] not in _EXPLAINING:
+        return True
+    of_step = [update for event, update in updates.items() if event.key.step == key.step]
+    # Where most updates of the step could not be judged, the state is all that tells.
+    unjudged = sum(update.comparison.verdict is Verdict.INHERITED for update in of_step)
+    return 2 * unjudged >= len(of_step)
 
 
 def _finding(

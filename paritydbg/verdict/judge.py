@@ -41,6 +41,7 @@ class Judged:
         inherited: the largest relative difference among what flowed into it.
         origin: whether the difference began here.
         missing: a gradient that the port has not, confirmed by its parameters.
+        fed: an update or what it is made from, judged by a replay on the reference's gradients.
     """
 
     event: Event
@@ -48,6 +49,7 @@ class Judged:
     inherited: float
     origin: bool = False
     missing: bool = False
+    fed: bool = False
 
 
 class Judge:
@@ -73,7 +75,7 @@ class Judge:
         """Judge a compared pair by its first event."""
         event = comparison.pair.first
         sources = self._sources(event)
-        inherited = self._largest(sources)
+        inherited = self.inherited_by(event)
         metrics = comparison.metrics
         if metrics is None or comparison.verdict is Verdict.NONFINITE:
             lost = self._largest_lost(sources)
@@ -96,7 +98,7 @@ class Judge:
 
     def settled(self, event: Event, comparison: Comparison, carried: float) -> Judged:
         """Take over a judgement that was made elsewhere."""
-        inherited = self._largest(self._sources(event))
+        inherited = self.inherited_by(event)
         origin = comparison.verdict in _ROOT_CAUSES
         return self._note(Judged(event, comparison, inherited, origin), carried)
 
@@ -119,7 +121,29 @@ class Judge:
 
     def inherited_by(self, event: Event) -> float:
         """The largest relative difference among what flows into an event, as far as judged."""
+        if event.key.role is Role.GRAD_APPLIED:
+            return self._inherited_by_applied(event)
         return self._largest(self._sources(event))
+
+    def _inherited_by_applied(self, event: Event) -> float:
+        """Of a gradient that an optimizer is given: its own one's difference, and the global norm's.
+
+        Clipping by the global norm makes g·c/‖G‖ of g, which moves by δg + δ‖G‖/‖G‖ at most: a tiny
+        gradient that is all rounding moves its own one, not all others.
+        """
+        if self._forced:
+            return 0.0
+        own = change = size = 0.0
+        for source in self._sources(event):
+            metrics = self._metrics(source)
+            if source.key.name == event.key.name or metrics is None:
+                own = max(own, self._carried[source])
+            if metrics is not None:
+                lost = metrics.nonfinite_differs or not math.isfinite(metrics.reference_l2)
+                change = math.inf if lost else math.hypot(change, metrics.difference_l2)
+                size = math.hypot(size, metrics.reference_l2)
+        total = min(change / size, _LOST) if size else 0.0
+        return max(own, _LOST if math.isnan(total) else total)
 
     def carried(self, event: Event) -> float:
         """The relative difference that an event hands on, 0 while it is not judged."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -15,10 +14,17 @@ from paritydbg.model.record import LayerRecord
 from paritydbg.model.report import Coverage
 from paritydbg.model.source import EventSource
 from paritydbg.verdict.compare import compare, compare_pair
+from paritydbg.verdict.coverage import coverage
 from paritydbg.verdict.findings import gather
 from paritydbg.verdict.precision import precision_findings
 from paritydbg.verdict.repeated import repeated_notes
-from paritydbg.verdict.replay import Replay, joined_comparisons, joined_judgements, replayed_pairs
+from paritydbg.verdict.replay import (
+    Replay,
+    joined_comparisons,
+    joined_judgements,
+    joined_updates,
+    replayed_pairs,
+)
 from paritydbg.verdict.scaling import loss_scales
 from paritydbg.verdict.static import structure_findings, unplaced_note
 from paritydbg.verdict.told import Told
@@ -88,7 +94,7 @@ def find(
         findings=findings,
         suspects=suspects,
         comparisons=final,
-        coverage=_coverage(alignment, compared, reference, port),
+        coverage=coverage(alignment, compared, told.judged, told.flow, (reference, port)),
         notes=(
             *scaled,
             *notes,
@@ -117,7 +123,9 @@ def _with_replay(
     walk.run()
     walk.confirm(differences)
     walk.blame_losses()
-    judged = joined_judgements(told.judged, walk.told().judged, told.flow)
+    fed = walk.told()
+    judged = joined_judgements(told.judged, fed.judged, told.flow)
+    updates = joined_updates(told.updates, fed.updates, judged)
     notes = [f"{len(compared):,} tensors were judged on the reference's own inputs (forced replay)"]
     if records:
         runs = max(record.runs for record in records)
@@ -127,7 +135,7 @@ def _with_replay(
             "with values moved in their last bit"
             + (f", and of {exact:,} against float64" if exact else "")
         )
-    return replace(told, judged=judged), tuple(notes)
+    return replace(told, judged=judged, updates=updates), tuple(notes)
 
 
 def _without_loss_scale(
@@ -164,19 +172,6 @@ def _differences(
         if pair.reference in mine and pair.port in yours
         if (found := attribute_differences(mine[pair.reference], yours[pair.port]))
     }
-
-
-def _coverage(
-    alignment: Alignment,
-    compared: tuple[Comparison, ...],
-    reference: EventSource,
-    port: EventSource,
-) -> Coverage:
-    captured = len(reference.events) + len(port.events)
-    tested = {e for c in compared for e in c.pair.reference}
-    other = {e for c in compared for e in c.pair.port}
-    reasons = Counter(one.reason for one in alignment.unpaired)
-    return Coverage(captured, len(tested) + len(other), tuple(reasons.most_common()))
 
 
 def _notes(

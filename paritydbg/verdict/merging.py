@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from paritydbg.model.event import Phase
+from paritydbg.model.event import Phase, Role
 from paritydbg.model.finding import AttributeDifference, Finding, Stage
 
 _LADDER = (
@@ -37,7 +37,36 @@ def merged(findings: Sequence[Finding]) -> list[Finding]:
     return kept
 
 
+def without_repeats(explained: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Explained findings, where what goes wrong in every update is told once, of the first step."""
+    kept: list[Finding] = []
+    for finding in explained:
+        twin = next((k for k in kept if _again(k, finding)), None)
+        if twin is None:
+            kept.append(finding)
+        else:
+            kept[kept.index(twin)] = replace(twin, also=(*twin.also, finding.place))
+    return tuple(kept)
+
+
+def _again(first: Finding, later: Finding) -> bool:
+    """Whether an update's finding has nothing that an earlier step's has not."""
+    if first.phase is not Phase.UPDATE or first.stage is not later.stage or first is later:
+        return False
+    if later.phase is not Phase.UPDATE or first.step >= later.step or _role(first) != _role(later):
+        return False
+    known, told = ({cause.slug for cause in one.causes} for one in (first, later))
+    return told <= known and bool(told) == bool(known)
+
+
+def _role(finding: Finding) -> Role | None:
+    return finding.evidence.pair.first.key.role if finding.evidence is not None else None
+
+
 def _same(first: Finding, later: Finding) -> bool:
+    if first.stage is Stage.UPDATE and _role(first) != _role(later):
+        # What an optimizer is given and what it makes of it are two things.
+        return False
     if later.place in (first.place, *first.also) and first.stage is later.stage:
         return True
     told = _told(first.attributes), _told(later.attributes)

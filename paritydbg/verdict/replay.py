@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from paritydbg.measure.sketch import Sketch
-from paritydbg.model.comparison import Comparison
+from paritydbg.model.comparison import Comparison, Verdict
 from paritydbg.model.event import Event, EventKey, Phase, Role
 from paritydbg.model.pair import Alignment, EventPair
 from paritydbg.model.record import RunRecord
@@ -21,11 +21,17 @@ from paritydbg.model.source import EventSource
 from paritydbg.verdict.calls import CallId, call_id
 from paritydbg.verdict.flow import Flow
 from paritydbg.verdict.judge import MATTERS, Judged
+from paritydbg.verdict.updates import Update
 
 # What a replay judges: all that layers compute from what they are given.
 TESTED = frozenset(
     {Role.INPUT, Role.OUTPUT, Role.GRAD_INPUT, Role.GRAD_OUTPUT, Role.GRAD, Role.LOSS}
 )
+
+
+# What lies between autograd and the parameters after a step, where the free run could not judge it:
+# the replay gives the reference's gradients before clipping, and again before the update.
+STEPPED = frozenset({Role.GRAD_APPLIED, Role.PARAMETER, Role.BUFFER})
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,9 @@ def _passes(events: Iterable[EventKey]) -> set[tuple[int, int]]:
 
 
 def _tested(key: EventKey, replay: Replay, uneven: set[tuple[int, int]]) -> bool:
-    if key.role not in TESTED or (key.role is Role.GRAD_INPUT and not replay.own_gradients):
+    if key.role not in TESTED | STEPPED:
+        return False
+    if key.role is Role.GRAD_INPUT and not replay.own_gradients:
         return False
     # Where the sides cut a batch into other parts, their losses may weigh these differently.
     return key.phase is Phase.FORWARD or key.step not in {step for step, _ in uneven}
@@ -130,9 +138,14 @@ def joined_judgements(
     channels in another order): fed with the reference's inputs it differs, and is right.
     """
     tested = {one.event.key: one for one in forced if one.comparison is not None}
+    stepped = {key: tested.pop(key) for key in list(tested) if key.role in STEPPED}
     unfed = _unfed(tested.values())
     done = []
     for one in free:
+        after = stepped.get(one.event.key)
+        if after is not None and _masked(one):
+            done.append(_of_own(one, after))
+            continue
         found = tested.get(one.event.key)
         kept = (
             found is None
@@ -142,6 +155,35 @@ def joined_judgements(
         )
         done.append(one if found is None or kept else replace(found, event=one.event))
     return tuple(done)
+
+
+def _masked(free: Judged) -> bool:
+    """Whether the free run has more of what came in than it could judge, after a step."""
+    if free.event.key.phase is not Phase.UPDATE or free.comparison is None:
+        return False
+    return free.comparison.verdict is Verdict.INHERITED
+
+
+def _of_own(free: Judged, forced: Judged) -> Judged:
+    """The replay's judgement, told of the free run's tensors: those belong to its gradients."""
+    if free.comparison is None or forced.comparison is None:
+        return free
+    done = replace(forced.comparison, pair=free.comparison.pair)
+    return replace(forced, event=free.event, comparison=done, fed=True)
+
+
+def joined_updates(
+    free: Mapping[Event, Update], forced: Mapping[Event, Update], judged: Iterable[Judged]
+) -> dict[Event, Update]:
+    """The free run's updates, with the replay's comparison where that is what was judged."""
+    moved = {event.key: update for event, update in forced.items()}
+    fed = {one.event: one.comparison for one in judged if one.fed}
+    done = dict(free)
+    for event in free:
+        comparison, other = fed.get(event), moved.get(event.key)
+        if comparison is not None and other is not None:
+            done[event] = replace(other, comparison=comparison)
+    return done
 
 
 def _from_outside(event: Event, flow: Flow) -> bool:

@@ -14,14 +14,25 @@ from paritydbg.verdict.updates import Update
 def update_findings(
     origins: Iterable[Judged], judged: Sequence[Judged], updates: Mapping[Event, Update]
 ) -> list[Finding]:
-    """Updates and applied gradients that differ of their own, gathered by step."""
-    by_step: dict[int, list[Judged]] = {}
+    """Updates and applied gradients that differ of their own, gathered by step.
+
+    Where a replay judged an update on the reference's own gradients, it is a finding beside that of
+    what the optimizer was given.
+    """
+    origins = tuple(origins)
+    # Judged on the same gradients, what an optimizer makes of them is its own affair.
+    fed = {one.event.key.step for one in origins if one.fed and _of_update(one)}
+    by_step: dict[tuple[int, bool], list[Judged]] = {}
     for one in origins:
         key = one.event.key
-        of_update = key.role is Role.PARAMETER and key.phase is Phase.UPDATE
-        if of_update or key.role is Role.GRAD_APPLIED:
-            by_step.setdefault(key.step, []).append(one)
-    return [_finding(step, found, judged, updates) for step, found in by_step.items()]
+        if _of_update(one) or key.role is Role.GRAD_APPLIED:
+            alone = _of_update(one) and key.step in fed
+            by_step.setdefault((key.step, alone), []).append(one)
+    return [_finding(step, found, judged, updates) for (step, _), found in by_step.items()]
+
+
+def _of_update(one: Judged) -> bool:
+    return one.event.key.role is Role.PARAMETER and one.event.key.phase is Phase.UPDATE
 
 
 def _finding(
@@ -80,9 +91,14 @@ def _story(
             f"what the optimizer is given in step {step} differs though the gradients agree: "
             "clipping, scaling or accumulation lies between"
         )
+    given = (
+        "the optimizer was given the reference's gradients"
+        if any(one.fed for one in found)
+        else "the gradients agree"
+    )
     return Stage.UPDATE, (
         f"after step {step} {len(found)} parameter{'s' if len(found) > 1 else ''} went to another "
-        "place though the gradients agree"
+        f"place though {given}"
     )
 
 

@@ -18,8 +18,8 @@ from paritydbg.measure.metrics import measure
 from paritydbg.measure.precision import tolerance, unit_roundoff
 from paritydbg.model.comparison import Allowance, Comparison, Metrics, Verdict
 from paritydbg.model.event import Event, EventKey, Phase, Role
-from paritydbg.model.record import OptimizerRecord, RunRecord
 from paritydbg.model.source import EventSource
+from paritydbg.verdict.adaptive import epsilons, share_by_epsilon
 from paritydbg.verdict.compare import paired_values
 from paritydbg.verdict.sketched import ONLY_SKETCH, unsure
 from paritydbg.verdict.sketched_changes import single_elements, sketched_changes, unsure_share
@@ -32,9 +32,6 @@ _SURE = 1e-3
 # under Adam makes 1e-3.
 MATTERS = 2e-4
 _GAIN = 20.0
-# Adam's two published forms place eps differently (Kingma and Ba 2015, end of section 2): no more
-# than this is put down to it.
-_MOST_BY_EPSILON = 0.05
 
 
 @dataclass(frozen=True)
@@ -54,16 +51,27 @@ class Update:
 
 
 class Updates:
-    """Finds, for a parameter after a step, what it was before and what the optimizer was given."""
+    """Finds, for a parameter after a step, what it was before and what the optimizer was given.
+
+    Args:
+        comparisons: as of `gradient_comparisons`.
+        same_given: whether both optimizers took the reference's gradients, whatever was on its way;
+            what is sure is then told from autograd's own ones.
+    """
 
     def __init__(
-        self, comparisons: Mapping[EventKey, Comparison], reference: EventSource, port: EventSource
+        self,
+        comparisons: Mapping[EventKey, Comparison],
+        reference: EventSource,
+        port: EventSource,
+        same_given: bool = False,
     ) -> None:
+        self._same_given = same_given
         self._comparisons = comparisons
         self._reference = reference
         self._port = port
         self._epsilons = {
-            name: epsilon for run in (reference.run, port.run) for name, epsilon in _epsilons(run)
+            name: epsilon for run in (reference.run, port.run) for name, epsilon in epsilons(run)
         }
 
     def judge(self, after: Comparison, inherited: float) -> Update | None:
@@ -89,6 +97,12 @@ class Updates:
         if not np.isfinite(change[0]).all() or not np.isfinite(change[1]).all():
             return self._nonfinite(after, change, moved, inherited)
         sure, by_epsilon = self._sure(key, change[0].shape)
+        if not sure.any():
+            # A gradient that is all rounding leads an optimizer that divides by its size anywhere.
+            sure, inherited = (
+                np.ones(sure.shape, dtype=bool),
+                1.0 if self._same_given else inherited,
+            )
         mine, yours = change[0][sure], change[1][sure]
         metrics = measure(mine, yours, tolerance("float32"))
         unit = unit_roundoff(*(e.dtype for e in (*after.pair.reference, *after.pair.port)))
@@ -124,7 +138,7 @@ class Updates:
         epsilon, given = self._epsilons.get(key.name), self._given(key, key.step)
         if epsilon is not None and given is not None and given.metrics is not None:
             size = given.metrics.reference_l2 / math.sqrt(max(1, given.metrics.count))
-            by_epsilon = _by_epsilon(epsilon, np.array([size]), key.step)
+            by_epsilon = share_by_epsilon(epsilon, np.array([size]), key.step)
             # The elements that would be left out are part of the error bar.
             unknown = unsure_share(given.metrics.relative_l2) * metrics.reference_l2
             metrics = replace(metrics, error_l2=math.hypot(metrics.error_l2, unknown))
@@ -171,16 +185,29 @@ class Updates:
             if problem or left.shape != shape:
                 continue
             size = np.abs(left.astype(np.float64))
+            if self._same_given:
+                left, right = self._of_autograd(key, step, left)
             with np.errstate(invalid="ignore"):
-                differs = np.abs(_minus(right, left)) > _SURE * size
+                differs = np.abs(_minus(right, left)) > _SURE * np.abs(left.astype(np.float64))
             sure &= ~differs
             if epsilon is not None and step == key.step:
                 # The larger gradients tell an optimizer's rule from its epsilon.
                 large = size >= np.quantile(size, 0.75) if size.size else sure
                 if (sure & large).any():
                     sure &= large
-                    by_epsilon = _by_epsilon(epsilon, size[sure], step)
-        return (sure if sure.any() else np.ones(shape, dtype=bool)), by_epsilon
+                    by_epsilon = share_by_epsilon(epsilon, size[sure], step)
+        return sure, by_epsilon
+
+    def _of_autograd(
+        self, key: EventKey, step: int, otherwise: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Both sides' own gradients, one and the same where autograd's are not known."""
+        known = EventKey(step, Phase.BACKWARD, Role.GRAD, key.name, rank=key.rank)
+        found = self._comparisons.get(known)
+        if found is None:
+            return otherwise, otherwise
+        left, right, problem = paired_values(found.pair, self._reference, self._port)
+        return (otherwise, otherwise) if problem else (left, right)
 
     def _given(self, key: EventKey, step: int) -> Comparison | None:
         for phase, role in (
@@ -232,44 +259,6 @@ def _other_bytes(before: Event, after: Event) -> bool:
 
 def _at(key: EventKey, phase: Phase, role: Role) -> EventKey:
     return EventKey(key.step, phase, role, key.name, rank=key.rank)
-
-
-def _by_epsilon(epsilon: tuple[float, float], sizes: Floats, step: int) -> float:
-    """How far two places of Adam's eps move an update of gradients of these sizes, as a share.
-
-    m/(√v + eps) against m/(√v + eps·√(1 − beta2^t)) with v held by a constant gradient g:
-    eps·(1/√(1 − beta2^t) − 1)/g.
-    """
-    eps, beta2 = epsilon
-    corrected = math.sqrt(max(1e-12, 1.0 - beta2**step))
-    smallest = float(np.sqrt(np.mean(sizes**2))) if sizes.size else 0.0
-    if not smallest:
-        return _MOST_BY_EPSILON
-    return min(_MOST_BY_EPSILON, 4.0 * eps / corrected / smallest)
-
-
-def _epsilons(run: RunRecord) -> list[tuple[str, tuple[float, float]]]:
-    """Parameter -> (eps, beta2) for optimizers that divide by a gradient's running size."""
-    found: list[tuple[str, tuple[float, float]]] = []
-    for optimizer in run.optimizers:
-        for group, names in zip(optimizer.groups, optimizer.parameters, strict=False):
-            told = dict(group)
-            eps = told.get("eps", told.get("epsilon"))
-            if isinstance(eps, (int, float)) and _adapts(optimizer):
-                found += [(name, (float(eps), _beta2(told))) for name in names]
-    return found
-
-
-def _adapts(optimizer: OptimizerRecord) -> bool:
-    return any(word in optimizer.type.lower() for word in ("adam", "rms", "adagrad", "lamb"))
-
-
-def _beta2(told: Mapping[str, Any]) -> float:
-    betas = told.get("betas")
-    if isinstance(betas, (tuple, list)) and len(betas) > 1:
-        return float(betas[1])
-    second = told.get("beta2", told.get("alpha", 0.999))
-    return float(second) if isinstance(second, (int, float)) else 0.999
 
 
 def _minus(left: NDArray[Any], right: NDArray[Any]) -> Floats:

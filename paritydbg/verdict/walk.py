@@ -53,7 +53,7 @@ class Walk:
         self.one_sided: OneSided = one_sided(alignment, compared, reference, port)
         self.updates: dict[Event, Update] = {}
         self.notes: list[str] = []
-        self._updater = Updates(gradient_comparisons(compared), reference, port)
+        self._updater = Updates(gradient_comparisons(compared), reference, port, forced)
         self._applied_known = {
             (event.key.step, event.key.rank)
             for event in reference.events
@@ -219,6 +219,8 @@ class Walk:
 
     def _given_differs(self, event: Event) -> float:
         """The relative difference of the gradient that an update was made from."""
+        if self._forced:
+            return 0.0
         return max(
             (
                 self.judge.carried(source)
