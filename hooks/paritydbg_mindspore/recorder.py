@@ -108,8 +108,9 @@ class MindSporeRecorder:
         """Record parameters and buffers before the step, and learning rates."""
         if self._recording.forcing is not None:
             for prefix, net in self._nets.items():
-                held = self._recording.forcing.held(self._recording.clock.step, prefix)
-                write_parameters(net, held)
+                own = {name for name, _, _ in named_parameters({"": net})}
+                step = self._recording.clock.step
+                write_parameters(net, self._recording.forcing.held(step, own, prefix))
         self._record_tensors(Phase.FORWARD, parameters=True)
         self._record_rates()
 

@@ -192,7 +192,9 @@ class Script:
         """Watch a net from now on: give it its start, record its structure, put hooks in."""
         recording = self.recording
         kind = structure.user_class(type(net)).__name__
-        prefix = free_prefix(self._nets, kind)
+        start = self._launch.same_start
+        given = free_prefix if start is None else start.prefix
+        prefix = given(self._nets, kind)
         self._prefix[id(net)] = prefix
         nets = {prefix: net}
         self._nets[prefix] = net

@@ -86,8 +86,9 @@ class TorchRecorder:
         """Record parameters and buffers before the step, learning rates and loss scale."""
         if self._recording.forcing is not None:
             for prefix, net in self._nets.items():
-                held = self._recording.forcing.held(self._recording.clock.step, prefix)
-                write_parameters(net, held)
+                own = {name for name, _, _ in named_tensors({"": net})}
+                step = self._recording.clock.step
+                write_parameters(net, self._recording.forcing.held(step, own, prefix))
         if self._promotion is not None:
             self._promotion.begin()
         self._record_tensors(Phase.FORWARD, parameters=True)

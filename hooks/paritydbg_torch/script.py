@@ -183,7 +183,9 @@ class Script:
     def _adopt(self, net: nn.Module) -> str:
         """Watch a net from now on: give it its start, record its structure, put hooks in."""
         recording = self.recording
-        prefix = free_prefix(self._nets, type(net).__name__)
+        start = self._launch.same_start
+        given = free_prefix if start is None else start.prefix
+        prefix = given(self._nets, type(net).__name__)
         self._prefix[id(net)] = prefix
         nets = {prefix: net}
         self._nets[prefix] = net

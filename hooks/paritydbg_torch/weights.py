@@ -43,10 +43,11 @@ def write_parameters(net: object, values: Mapping[str, NDArray[Any]]) -> None:
                 f"{name} has shape {tuple(tensors[name].shape)} and was given {array.shape}; "
                 "nothing was written"
             )
-    with torch.no_grad():
-        for name, array in values.items():
-            source = torch.from_numpy(np.array(array, order="C"))
-            tensors[name].copy_(source)
+    for name, array in values.items():
+        source = torch.from_numpy(np.array(array, order="C"))
+        # Through data, which autograd does not see: a graph of an earlier call may still go backward
+        # (two nets that train each other), and a forced replay writes what was there already.
+        tensors[name].data.copy_(source)
 
 
 def read_weights_file(path: str) -> dict[str, NDArray[Any]]:

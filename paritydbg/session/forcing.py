@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -117,11 +117,12 @@ class Forcing:
             return None
         return NoiseRecord.of(key, spread=spread, runs=len(spreads), exact=exact)
 
-    def held(self, step: int, prefix: str = "") -> dict[str, NDArray[Any]]:
+    def held(self, step: int, own: Collection[str], prefix: str = "") -> dict[str, NDArray[Any]]:
         """The reference's parameters and buffers from before a step, by the port's names.
 
         Args:
-            prefix: of the net whose own they are, which their names lose.
+            own: names of the net's parameters and buffers; others belong to another net.
+            prefix: of the net among several, which names lose.
         """
         start = f"{prefix}." if prefix else ""
         found: dict[str, NDArray[Any]] = {}
@@ -129,9 +130,10 @@ class Forcing:
             if key.role not in (Role.PARAMETER, Role.BUFFER) or key.step != step:
                 continue
             events = [self._events[order] for order in given.orders if order in self._events]
-            if len(events) == len(given.orders) and key.name.startswith(start):
+            name = key.name.removeprefix(start) if key.name.startswith(start) else ""
+            if len(events) == len(given.orders) and name in own:
                 arrays = given.transform.apply([self._reference.load(event) for event in events])
-                found[key.name.removeprefix(start)] = np.array(arrays[given.position], order="C")
+                found[name] = np.array(arrays[given.position], order="C")
         return found
 
     def _loaded(self, event: Event) -> NDArray[Any]:

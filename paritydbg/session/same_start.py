@@ -5,7 +5,7 @@ The hook packages do the writing and the replacing; what is to be written comes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from paritydbg.errors import UsageError
 from paritydbg.model.event import Event, Role
 from paritydbg.model.record import LayerRecord, ParameterRecord
 from paritydbg.model.source import EventSource
+from paritydbg.session.names import free_prefix
 from paritydbg.weights.files import initial_values
 from paritydbg.weights.pairing import Side, pair_sides
 from paritydbg.weights.transplanting import Transplanted, fit
@@ -70,6 +71,22 @@ class SameStart:
             user_layers=self._layer_pairs,
         )
         return fit(pairing.parameters, values, parameters)
+
+    def prefix(self, taken: Collection[str], kind: str) -> str:
+        """The prefix of a net's names: the one that the reference has for a net of that class.
+
+        Scripts with several nets (two that train each other) may call them in another order.
+
+        Args:
+            kind: the net's class name.
+            taken: prefixes of nets that were found before.
+        """
+        if self.weights_from is not None:
+            types = {layer.name: layer.type for layer in self.weights_from.run.layers}
+            for name in ("", kind):
+                if name not in taken and types.get(name) == kind:
+                    return name
+        return free_prefix(taken, kind)
 
     def batch(self, step: int, micro: int) -> Mapping[str, NDArray[Any]]:
         """The reference's batch entries of that step and micro-batch by name; empty if none asked for.

@@ -30,7 +30,7 @@ _NOTHING = 1e-3
 # Where padding may differ without harm; an output that differs there is a length ignored.
 # Elements that did not flip agree to so many roundings, which shows in 16 bits only.
 _ROUNDINGS = 8.0
-_BESIDE = (Role.INPUT, Role.GRAD_OUTPUT, Role.GRAD_INPUT)
+BESIDE = (Role.INPUT, Role.GRAD_OUTPUT, Role.GRAD_INPUT)
 
 
 def kink_crossed(comparison: Comparison, reference: EventSource, port: EventSource) -> str:
@@ -99,7 +99,7 @@ def padding_apart(
     the padding leads to; a recurrent layer that knows the lengths reads neither. Rows (all but the
     last axis) that the reference left zero are taken for padding.
     """
-    if comparison.pair.first.key.role not in _BESIDE or _lost(comparison):
+    if comparison.pair.first.key.role not in BESIDE or _lost(comparison):
         return None
     left, right, problem = paired_values(comparison.pair, reference, port)
     if problem or left.ndim < 2 or left.dtype.kind != "f":

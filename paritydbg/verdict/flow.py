@@ -44,6 +44,13 @@ class Flow:
         """All calls of a layer in a step."""
         return self._index.calls_of(self.calls, layer, step, rank)
 
+    def calls_behind(self, layer: str, step: int, rank: int) -> list[CallNode]:
+        """The calls that a gradient of a step comes from: of the step, else of the one before it.
+
+        Two nets that train each other: what one made in its step goes backward in the other's.
+        """
+        return self.calls_of(layer, step, rank) or self.calls_of(layer, step - 1, rank)
+
     def passages(self, gradient: Event) -> Iterator[tuple[Event, Event, Event]]:
         """What a gradient went through, element by element, on its way back: x, y made of it, and dy.
 
@@ -162,7 +169,7 @@ class Flow:
         key = event.key
         owner = self._index.owner(key.name)
         found: list[Event] = []
-        for call in self.calls_of(owner, key.step, key.rank):
+        for call in self.calls_behind(owner, key.step, key.rank):
             if call.moment[2] != key.micro:
                 continue
             found += [*call.inputs, *call.outputs, *call.grad_outputs]

@@ -235,7 +235,7 @@ class Judge:
         """
         size = inherited = 0.0
         key = event.key
-        for call in self._flow.calls_of(self._owner(event), key.step, key.rank):
+        for call in self._flow.calls_behind(self._owner(event), key.step, key.rank):
             gradients = [m for e in call.grad_outputs if (m := self._metrics(e)) is not None]
             x, dx = self._factor(call, len(event.shape))
             for metrics in gradients:

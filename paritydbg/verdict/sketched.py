@@ -74,6 +74,11 @@ def full_capture(event: Event) -> str:
     return f"record both sides without --sketch: paritydbg run {choice} --steps {key.step}"
 
 
+def padding_hidden(event: Event) -> str:
+    """Why what a recurrent layer is beside cannot be judged: its difference may all be padding."""
+    return f"{CANNOT_TELL} padding from a sequence's own values; to know, {full_capture(event)}"
+
+
 def untested(pair: EventPair) -> str:
     """Why a pair was not compared, and what would tell."""
     done = pair.transform.describe()

@@ -14,12 +14,13 @@ from paritydbg.model.finding import AttributeDifference
 from paritydbg.model.pair import Alignment
 from paritydbg.model.source import EventSource
 from paritydbg.verdict.compare import paired_values
-from paritydbg.verdict.excuses import badly_conditioned, kink_crossed, padding_apart
+from paritydbg.verdict.excuses import BESIDE, badly_conditioned, kink_crossed, padding_apart
 from paritydbg.verdict.flow import Flow
 from paritydbg.verdict.gradients import OneSided, one_sided
 from paritydbg.verdict.judge import MATTERS, Judge, Judged
 from paritydbg.verdict.order import walk_order
 from paritydbg.verdict.randomness import DRAWN, drawn_alike, through_own_mask
+from paritydbg.verdict.sketched import has_values, padding_hidden
 from paritydbg.verdict.told import Told, dtypes_of
 from paritydbg.verdict.updates import Update, Updates, gradient_comparisons
 
@@ -149,8 +150,18 @@ class Walk:
         judged = self.judge.compared(comparison)
         if not judged.origin or judged.comparison is None or judged.comparison.metrics is None:
             return
+        if self._unseen_calls(event):
+            reason = "the layer's calls of this step have no partners, and may be more or fewer"
+            untested = replace(judged.comparison, verdict=Verdict.UNTESTED, reason=reason)
+            self.judge.settled(event, untested, judged.inherited)
+            return
         done = judged.comparison
         if self.flow.recurs(event.key.name):
+            if event.key.role in BESIDE and not has_values(done.pair):
+                reason = padding_hidden(event)
+                untested = replace(done, verdict=Verdict.UNTESTED, reason=reason)
+                self.judge.settled(event, untested, 0.0)
+                return
             outside = padding_apart(done, self._reference, self._port)
             if outside is not None and outside < no_finer(MATTERS, *dtypes_of(done)):
                 reason = "it differs only where the reference's sequences are over: padding"
@@ -175,6 +186,15 @@ class Walk:
         if reason:
             excused = replace(done, verdict=Verdict.INHERITED, reason=reason)
             self.judge.revise(event, excused, origin=False)
+
+    def _unseen_calls(self, event: Event) -> bool:
+        """Whether a buffer was moved by calls of its layer of which none could be compared."""
+        key = event.key
+        if key.role is not Role.BUFFER or key.phase is not Phase.UPDATE:
+            return False
+        calls = self.flow.calls_of(self.flow.owner(key.name), key.step, key.rank)
+        seen = [e for call in calls for e in (*call.inputs, *call.outputs)]
+        return bool(seen) and not any(e in self._by_event for e in seen)
 
     def _own_mask(self, event: Event, comparison: Comparison) -> str:
         """Why a replayed gradient went through another mask of a dropout, ``""`` if it did not."""

@@ -104,8 +104,10 @@ def test_inputs_of_leaves_are_scaled_and_nothing_else_is() -> None:
 def test_parameters_are_given_for_their_step_alone() -> None:
     plan = ForcingPlan("ref.h5", {WEIGHT: Given((0,), Transform("permute", axes=(1, 0)))})
     forcing = Forcing(plan, Source([np.arange(6.0).reshape(2, 3)]))
-    assert forcing.held(1) == {}
-    assert forcing.held(2)["fc.weight"].shape == (3, 2)
+    assert forcing.held(1, {"fc.weight"}) == {}
+    assert forcing.held(2, {"fc.weight"})["fc.weight"].shape == (3, 2)
+    assert forcing.held(2, {"other.weight"}) == {}
+    assert set(forcing.held(2, {"weight"}, "fc")) == {"weight"}
 
 
 def test_a_perturbation_moves_floats_by_at_most_one_spacing_and_is_drawn_anew_per_seed() -> None:

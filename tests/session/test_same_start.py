@@ -64,3 +64,19 @@ def test_a_pair_that_names_nothing_is_one_clear_error(reference: Path) -> None:
         start = SameStart(source, parameter_pairs=(("alpha.weight", "three.weight"),))
         with pytest.raises(UsageError, match=r"three\.weight"):
             start.weights(layers, weights, {})
+
+
+def test_several_nets_keep_the_references_prefixes_whatever_comes_first(tmp_path: Path) -> None:
+    writer = DumpWriter(str(tmp_path / "ref.h5"), Environment("torch", "2", "cpu"))
+    for name, kind in (("", "Maker"), ("fc", "Linear"), ("Critic", "Critic")):
+        writer.record(LayerRecord(name, kind, f"mine.{kind}", True, True))
+    writer.add(EventKey(1, Phase.FORWARD, Role.BATCH, "x"), Values.of(np.ones(2, np.float32)))
+    writer.close()
+    with open_dump(str(tmp_path / "ref.h5")) as source:
+        start = SameStart(source)
+        assert start.prefix({}, "Critic") == "Critic"
+        assert start.prefix({"Critic"}, "Maker") == ""
+        assert start.prefix(set(), "Other") == ""
+        # A layer of that class inside a net is no net.
+        assert start.prefix({""}, "Linear") == "Linear"
+    assert SameStart().prefix(set(), "Critic") == ""
