@@ -72,7 +72,12 @@ class Script:
         """Call a cell from outside of every net: as a net, a loss, a wrapper, or as it is."""
         if is_optimizer(cell):
             self._watch_fresh()
-            return original(cell, *arguments, **keywords)
+            # A schedule is a cell with a parameter that the optimizer calls: no net.
+            self._inside += 1
+            try:
+                return original(cell, *arguments, **keywords)
+            finally:
+                self._inside -= 1
         if is_loss(cell):
             return self.call_loss(
                 type(cell).__name__,

@@ -11,7 +11,7 @@ from mindspore import Parameter, Tensor
 from mindspore.common._grad_function import _Function
 from numpy.typing import NDArray
 
-from paritydbg.model.event import EventKey, Values
+from paritydbg.model.event import Values
 from paritydbg.session import taps
 from paritydbg.session.forcing import Forcing
 from paritydbg.session.recording import Recording
@@ -54,15 +54,10 @@ class MindSporeTaps(taps.Taps):
         """Whether a backward pass may start at an output."""
         return "Float" in str(tensor.dtype) and gradients_are_on()
 
-    def tapped(self, tensor: Any, value: Any, gradient: EventKey) -> Any:
-        """``value``, through which a gradient flows back to ``tensor`` by way of `arrived`."""
-
-        def arrived(found: Tensor) -> Tensor:
-            return self.arrived(gradient, found)
-
+    def tapped(self, tensor: Any, value: Any, arrived: Arrived, wanted: bool) -> Any:
+        """``value``, through which a gradient flows back to ``tensor`` by way of ``arrived``."""
         # The anchor asks for a gradient where the reference has one.
-        anchor = self._anchor if gradient in self._forcing else None
-        return _Tap.apply(tensor, anchor, value, arrived)
+        return _Tap.apply(tensor, self._anchor if wanted else None, value, arrived)
 
     def join(self, first: Any, others: list[Any]) -> Any:
         """``first``, whose backward pass sends zeros to the others, so that their taps are called."""

@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import PackedSequence
 from paritydbg.model.event import GRADIENT_OF, Phase, Role, Values
 from paritydbg.session.recording import Recording
 from paritydbg_torch.environment import restore_generator
+from paritydbg_torch.packed import Padding
 from paritydbg_torch.promotion import Promotion
 from paritydbg_torch.structure import first_names, named_layers, named_tensors
 from paritydbg_torch.taps import TorchTaps
@@ -40,7 +41,7 @@ class TorchRecorder:
         self._depth = 0
         self._calls: dict[int, list[int]] = {}
         forcing = recording.forcing
-        self._taps = None if forcing is None else TorchTaps(recording, forcing, self._packed)
+        self._taps = None if forcing is None else TorchTaps(recording, forcing, self._padding)
         self._promotion: Promotion | None = None
         self._batch_first: dict[str, bool] = {}
 
@@ -153,11 +154,11 @@ class TorchRecorder:
     def _packed(self, role: Role, name: str, call: int, slot: str, packed: PackedSequence) -> None:
         """Record a packed sequence padded with zeros, the form that other frameworks know."""
         recording, gradient = self._recording, GRADIENT_OF[role]
-        layout = _Padding(packed, self._batch_first.get(name, False))
+        padding = self._padding(name, packed)
 
         def padded(tensor: object) -> Values | None:
             values = values_of(tensor)
-            return None if values is None else Values(layout.pad(values.array), values.dtype)
+            return None if values is None else Values(padding.pad(values.array), values.dtype)
 
         values = padded(packed.data)
         if recording.wants(role, name) and values is not None:
@@ -165,6 +166,9 @@ class TorchRecorder:
         if recording.wants(gradient, name) and packed.data.requires_grad:
             hook = self._gradient_hook(gradient, name, call, slot, padded)
             packed.data.register_hook(hook)
+
+    def _padding(self, name: str, packed: PackedSequence) -> Padding:
+        return Padding(packed, self._batch_first.get(name, False))
 
     def _gradient_hook(
         self,
@@ -275,22 +279,3 @@ class TorchRecorder:
             name = "lr" if len(rates) == 1 else f"lr.{number}"
             values = Values.of(np.array(float(rate), np.float64))
             recording.tensor(Phase.UPDATE, Role.STATE, name, values)
-
-
-class _Padding:
-    """How a packed sequence's rows lie in the padded tensor, in the user's order of the batch."""
-
-    def __init__(self, packed: PackedSequence, batch_first: bool) -> None:
-        sizes = packed.batch_sizes.numpy()
-        self._shape = (len(sizes), int(sizes[0]) if len(sizes) else 0)
-        self._time = np.repeat(np.arange(len(sizes)), sizes)
-        self._row = np.concatenate([np.arange(size) for size in sizes])
-        if packed.sorted_indices is not None:
-            self._row = packed.sorted_indices.cpu().numpy()[self._row]
-        self._batch_first = batch_first
-
-    def pad(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The rows (sum of lengths, …) as (batch, time, …) or (time, batch, …), zeros beyond the end."""
-        padded = np.zeros((*self._shape, *rows.shape[1:]), rows.dtype)
-        padded[self._time, self._row] = rows
-        return np.ascontiguousarray(padded.swapaxes(0, 1)) if self._batch_first else padded

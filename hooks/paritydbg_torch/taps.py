@@ -9,14 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.utils.rnn import PackedSequence
 
-from paritydbg.model.event import EventKey, Role, Values
+from paritydbg.model.event import Role, Values
 from paritydbg.session import taps
 from paritydbg.session.forcing import Forcing
 from paritydbg.session.recording import Recording
+from paritydbg_torch.packed import Padding
 from paritydbg_torch.values import NESTING, values_of
 
 Arrived = Callable[[torch.Tensor], torch.Tensor]
-Packed = Callable[[Role, str, int, str, PackedSequence], None]
+PaddingOf = Callable[[str, PackedSequence], Padding]
 
 
 class TorchTaps(taps.Taps):
@@ -24,21 +25,32 @@ class TorchTaps(taps.Taps):
 
     Args:
         recording, forcing: as for `paritydbg.session.taps.Taps`.
-        packed: records a packed sequence, which is not replaced.
+        padding: how a packed sequence that a layer of that name is given lies in the dump.
     """
 
-    def __init__(self, recording: Recording, forcing: Forcing, packed: Packed) -> None:
+    def __init__(self, recording: Recording, forcing: Forcing, padding: PaddingOf) -> None:
         super().__init__(NESTING, recording, forcing)
-        self._packed = packed
+        self._padding = padding
         # Keeps a tap differentiable behind a detach: its backward is called all the same.
         self._anchor = torch.zeros((), requires_grad=True)
 
-    def tap(self, role: Role, name: str, call: int, slot: str, tensor: Any) -> Any:
+    def tap(
+        self,
+        role: Role,
+        name: str,
+        call: int,
+        slot: str,
+        tensor: Any,
+        layout: taps.Layout | None = None,
+    ) -> Any:
         """Record one tensor, and give what takes its place."""
-        if isinstance(tensor, PackedSequence):
-            self._packed(role, name, call, slot, tensor)
-            return tensor
-        return super().tap(role, name, call, slot, tensor)
+        if not isinstance(tensor, PackedSequence):
+            return super().tap(role, name, call, slot, tensor, layout)
+        padding = self._padding(name, tensor)
+        layout = taps.Layout(padding.pad, padding.pack)
+        rows = super().tap(role, name, call, slot, tensor.data, layout)
+        # Not _replace: a packed sequence checks its parts where it is made.
+        return PackedSequence(rows, *tensor[1:])
 
     def values(self, tensor: Any) -> Values | None:
         """A copy of a tensor's values, None where they cannot be read."""
@@ -61,13 +73,8 @@ class TorchTaps(taps.Taps):
         """Whether a backward pass may start at an output."""
         return isinstance(tensor, torch.Tensor) and tensor.requires_grad
 
-    def tapped(self, tensor: Any, value: Any, gradient: EventKey) -> Any:
-        """``value``, through which a gradient flows back to ``tensor`` by way of `arrived`."""
-
-        def arrived(found: torch.Tensor) -> torch.Tensor:
-            handed_on: torch.Tensor = self.arrived(gradient, found)
-            return handed_on
-
+    def tapped(self, tensor: Any, value: Any, arrived: Arrived, wanted: bool) -> Any:
+        """``value``, through which a gradient flows back to ``tensor`` by way of ``arrived``."""
         return _Tap.apply(tensor, self._anchor, value, arrived)  # type: ignore[no-untyped-call]
 
     def join(self, first: Any, others: list[Any]) -> Any:

@@ -7,7 +7,8 @@ a tensor is replaced so that gradients still flow is the hook packages' matter.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,6 +17,21 @@ from paritydbg.model.event import EventKey, Phase, Role, Values
 from paritydbg.session.forcing import Forcing
 from paritydbg.session.nesting import Nesting
 from paritydbg.session.recording import Recording
+
+Rearranged = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the values of a tensor lie in the dump, where that is not as the framework holds them.
+
+    Attributes:
+        shown: from the framework's arrangement to the dump's.
+        held: back again.
+    """
+
+    shown: Rearranged
+    held: Rearranged
 
 
 class Taps(ABC):
@@ -53,32 +69,48 @@ class Taps(ABC):
         )
         return self._joined(done) if outermost else done
 
-    def tap(self, role: Role, name: str, call: int, slot: str, tensor: Any) -> Any:
+    def tap(
+        self,
+        role: Role,
+        name: str,
+        call: int,
+        slot: str,
+        tensor: Any,
+        layout: Layout | None = None,
+    ) -> Any:
         """Record one tensor, and give what takes its place."""
         recording, clock = self._recording, self._recording.clock
-        values = self.values(tensor)
-        if values is None:
+        own = self.values(tensor)
+        if own is None:
             return tensor
+        values = _shown(own, layout)
         if recording.wants(role, name):
             recording.tensor(Phase.FORWARD, role, name, values, call=call, slot=slot)
         place = (name, call, slot, clock.micro, recording.rank)
         key = EventKey(clock.step, Phase.FORWARD, role, *place)
-        given = self._forcing.value(key, tuple(tensor.shape))
-        value = self.copy_of(tensor, values) if given is None else self.like(given, tensor)
+        given = self._given(key, values.array.shape, layout)
+        value = self.copy_of(tensor, own) if given is None else self.like(given, tensor)
         gradient = key.gradient
-        if gradient is None or not self.flows_back(tensor, gradient in self._forcing):
+        wanted = gradient is not None and gradient in self._forcing
+        if gradient is None or not self.flows_back(tensor, wanted):
             return value
-        tapped = self.tapped(tensor, value, gradient)
+
+        def arrived(found: Any) -> Any:
+            return self.arrived(gradient, found, layout)
+
+        tapped = self.tapped(tensor, value, arrived, wanted)
         if role is Role.OUTPUT:
             self._outputs.append(tapped)
         return tapped
 
-    def arrived(self, key: EventKey, gradient: Any) -> Any:
+    def arrived(self, key: EventKey, gradient: Any, layout: Layout | None = None) -> Any:
         """Record a gradient that reached a tap, and give the one that is handed on."""
         recording = self._recording
         recording.clock.gradient_arrives()
-        given = self._forcing.value(key, tuple(gradient.shape))
-        values = self.values(gradient)
+        own = self.values(gradient)
+        values = None if own is None else _shown(own, layout)
+        shape = tuple(gradient.shape) if values is None else values.array.shape
+        given = self._given(key, shape, layout)
         # The join calls every tap: where nothing flows, zeros come, and nothing has arrived.
         nothing = given is not None and given.any() and not (values and values.decoded().any())
         if values is not None and not nothing and recording.plan.takes(key.role, key.name):
@@ -101,6 +133,13 @@ class Taps(ABC):
         key = EventKey(clock.step, phase, role, name, micro=clock.micro, rank=recording.rank)
         given = self._forcing.value(key, tuple(gradient.shape))
         return None if given is None else self.like(given, gradient)
+
+    def _given(
+        self, key: EventKey, shape: tuple[int, ...], layout: Layout | None
+    ) -> NDArray[Any] | None:
+        """The reference's values of a tensor as the framework holds them, None where it has none."""
+        given = self._forcing.value(key, shape)
+        return given if given is None or layout is None else layout.held(given)
 
     def _joined(self, output: Any) -> Any:
         """The outermost output, through which a backward pass reaches every tap of this pass."""
@@ -141,9 +180,17 @@ class Taps(ABC):
         """Whether a backward pass may start at an output."""
 
     @abstractmethod
-    def tapped(self, tensor: Any, value: Any, gradient: EventKey) -> Any:
-        """``value``, through which a gradient flows back to ``tensor`` by way of `arrived`."""
+    def tapped(self, tensor: Any, value: Any, arrived: Callable[[Any], Any], wanted: bool) -> Any:
+        """``value``, through which a gradient flows back to ``tensor`` by way of ``arrived``.
+
+        Args:
+            wanted: whether the reference has a gradient there.
+        """
 
     @abstractmethod
     def join(self, first: Any, others: list[Any]) -> Any:
         """``first``, whose backward pass sends zeros to the others, so that their taps are called."""
+
+
+def _shown(values: Values, layout: Layout | None) -> Values:
+    return values if layout is None else Values(layout.shown(values.array), values.dtype)

@@ -131,7 +131,8 @@ from mindspore.train import FixedLossScaleManager, Model
 ms.set_context(mode=ms.GRAPH_MODE)
 ms.set_seed(0)
 net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 4))
-optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+# A schedule is a cell that the optimizer calls.
+optimizer = nn.Momentum(net.trainable_params(), [0.01] * 6, 0.9)
 criterion = nn.CrossEntropyLoss()
 source = np.random.default_rng(0)
 batches = [
@@ -165,6 +166,7 @@ def test_the_usual_ways_to_train_in_mindspore_are_found(tmp_path: Path, way: str
     with ran(tmp_path, "a.h5", script=["train.py", way]) as dump:
         assert steps(dump) == [1, 2, 3]
         assert {layer.name for layer in dump.run.layers} == {"", "0", "1", "2"}
+        assert [taken.what for taken in dump.run.taken].count("net") == 1
         outputs = {e.key.name for e in dump.events if e.key.role.value == "output"}
         assert outputs == {"", "0", "1", "2"}
         gradients = {e.key.name for e in dump.events if e.key.role.value == "grad_applied"}
