@@ -23,6 +23,7 @@ from paritydbg.model.pair import Alignment
 from paritydbg.model.report import Report
 from paritydbg.model.source import EventSource
 from paritydbg.session.forcing import is_forced
+from paritydbg.verdict.closeups import closeup
 from paritydbg.verdict.compare import compare
 from paritydbg.verdict.ladder import Diagnosis, find
 from paritydbg.verdict.latent import Stressed, latent
@@ -130,13 +131,19 @@ def judge(
         raise NothingComparedError(_nothing(reference, port))
     # An update belongs to the gradients of its own run, those of the replay to the layers.
     stepped = Context(reference, port, alignment, diagnosis.comparisons)
-    context = _context(reference, port, alignment, diagnosis, replay) if replay else stepped
+    replayed = _context(reference, port, alignment, diagnosis, replay) if replay else stepped
+
+    def context(finding: Finding) -> Context:
+        return stepped if finding.phase is Phase.UPDATE else replayed
+
     hidden: tuple[Finding, ...] = ()
     note = ""
     if stressed is not None:
         hidden, note = latent(alignment, diagnosis.comparisons, stressed)
         known = {finding.place for finding in (*diagnosis.findings, *diagnosis.suspects)}
-        hidden = tuple(_unseen(one, context) for one in hidden if one.place not in known)
+        hidden = tuple(_unseen(one, replayed) for one in hidden if one.place not in known)
+    findings = without_repeats(explain(one, context(one)) for one in diagnosis.findings)
+    suspects = [explain(one, replayed) for one in diagnosis.suspects]
     return Report(
         reference_path=reference.path,
         port_path=port.path,
@@ -144,14 +151,19 @@ def judge(
         port=port.run,
         alignment=alignment,
         comparisons=diagnosis.comparisons,
-        findings=without_repeats(
-            explain(finding, stepped if finding.phase is Phase.UPDATE else context)
-            for finding in diagnosis.findings
-        ),
-        suspects=(*(explain(one, context) for one in diagnosis.suspects), *hidden),
+        findings=tuple(_looked_at(one, context(one)) for one in findings),
+        suspects=(*(_looked_at(one, replayed) for one in suspects), *hidden),
         coverage=diagnosis.coverage,
         notes=(*diagnosis.notes, *((note,) if note else ())),
     )
+
+
+def _looked_at(finding: Finding, context: Context) -> Finding:
+    """A finding with a closer look at the values that decided it."""
+    if finding.evidence is None:
+        return finding
+    look = closeup(finding.evidence, context.reference, context.port)
+    return replace(finding, closeup=look)
 
 
 def _unseen(finding: Finding, context: Context) -> Finding:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from paritydbg.cli.comparing import (
+    check_html_file,
     common_options,
     compare,
     compare_scripts,
     exit_code,
     print_structured,
     stdout,
+    write_html,
 )
 
 
@@ -77,6 +79,7 @@ def command(
     strict: bool,
     as_json: bool,
     as_markdown: bool,
+    html_file: str | None,
     forced: tuple[str, str] | None,
     stressed: tuple[str, str] | None,
     reference_command: str,
@@ -98,6 +101,7 @@ def command(
 
     \b
       paritydbg bisect ref.h5 port.h5
+      paritydbg bisect ref.h5 port.h5 --html report.html
       paritydbg bisect ref.h5 port.h5 --json | jq .findings[0].place
 
     Given two scripts, they are run in rounds: the reference, its noise, the port from the same
@@ -112,6 +116,7 @@ def command(
     from paritydbg.errors import UsageError
     from paritydbg.window import parse_bytes
 
+    check_html_file(html_file)
     if budget and not reference_command:
         raise UsageError("--budget goes with --reference and --port: dumps are there already")
     if bool(reference_command) != bool(port_command):
@@ -136,6 +141,7 @@ def command(
         )
     else:
         report = compare(reference, port, map_file, renames, forced, stressed)
+    write_html(report, html_file)
     if not print_structured(report, as_json, as_markdown):
         from paritydbg.report.terminal import print_report
 

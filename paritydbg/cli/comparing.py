@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,6 +48,13 @@ def common_options(required: bool = True) -> Callable[[Command], Command]:
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON (schema versioned)."),
         click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
+        click.option(
+            "--html",
+            "html_file",
+            default=None,
+            metavar="FILE",
+            help="Write the report as one page for a browser as well; it needs no network.",
+        ),
     )
 
     def decorated(command: Command) -> Command:
@@ -165,6 +174,51 @@ def stdout() -> Console:
 def exit_code(report: Report, strict: bool) -> int:
     """The report's exit code; with ``strict`` a suspect counts as a divergence."""
     return 1 if strict and report.suspects else report.exit_code
+
+
+def check_html_file(path: str | None) -> None:
+    """Refuse a page that could not be written, before any work is done.
+
+    Raises:
+        UsageError: its folder does not exist, or the path is a folder.
+    """
+    from paritydbg.errors import UsageError
+
+    if path is None:
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise UsageError(f"--html {path}: the folder {folder} does not exist; make it first")
+    if os.path.isdir(path):
+        raise UsageError(f"--html {path} is a folder; name a file in it: {path}/report.html")
+
+
+def write_html(report: Report, path: str | None) -> None:
+    """Write the report's page where one was asked for; a page that is there is replaced as a whole.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    if path is None:
+        return
+    from paritydbg.errors import UsageError
+    from paritydbg.report.html.page import to_html
+
+    text = to_html(report)
+    try:
+        handle, part = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            # A temporary file is its owner's alone; a report is for others as well.
+            os.chmod(part, 0o644)
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(part)
+            raise
+    except OSError as error:
+        raise UsageError(f"--html {path} cannot be written: {error.strerror}") from error
+    click.echo(f"paritydbg: wrote {path}", err=True)
 
 
 def print_structured(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from paritydbg.cli.comparing import (
+    check_html_file,
     common_options,
     compare,
     exit_code,
     print_structured,
     stdout,
+    write_html,
 )
 
 
@@ -46,6 +48,7 @@ def command(
     strict: bool,
     as_json: bool,
     as_markdown: bool,
+    html_file: str | None,
     layers: tuple[str, ...],
     roles: tuple[str, ...],
     phases: tuple[str, ...],
@@ -72,9 +75,11 @@ def command(
     from paritydbg.report.table import Choice, rows
     from paritydbg.report.terminal import print_table
 
+    check_html_file(html_file)
     report = compare(reference, port, map_file, renames)
     choice = Choice(layers, roles, phases, tuple(v.upper() for v in verdicts), steps)
     chosen = rows(report.comparisons, choice, order)  # type: ignore[arg-type] # click checked it
+    write_html(report, html_file)
     if not print_structured(report, as_json, as_markdown, chosen):
         console = stdout()
         print_table(chosen, console, None if everything else limit)

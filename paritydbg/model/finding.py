@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from paritydbg.model.closeup import Closeup
 from paritydbg.model.comparison import Comparison, Verdict
 from paritydbg.model.event import Phase
 from paritydbg.model.record import Attribute
@@ -102,6 +103,7 @@ class Finding:
         followers: how many events differ because of this one.
         static: known without a run (structure, attributes, weights).
         also: other places that share this finding, by the reference's names.
+        closeup: the values of the deciding tensors in summary, None where there are none to look at.
     """
 
     stage: Stage
@@ -119,3 +121,4 @@ class Finding:
     followers: int = 0
     static: bool = False
     also: tuple[str, ...] = ()
+    closeup: Closeup | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 
 from paritydbg.model.comparison import Comparison
 from paritydbg.model.finding import Finding
@@ -61,3 +62,10 @@ class Report:
     def exit_code(self) -> int:
         """1 where there is any finding, else 0."""
         return 1 if self.findings else 0
+
+    def _repr_html_(self) -> str:
+        """The report as a notebook shows it."""
+        # By name, when a notebook asks: the values know nothing of what renders them.
+        page = import_module("paritydbg.report.html.page")
+        fragment: str = page.to_fragment(self)
+        return fragment
