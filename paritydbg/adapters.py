@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from paritydbg.errors import AdapterError, UsageError
 from paritydbg.model.event import Values
 from paritydbg.model.record import Environment, LayerRecord, OptimizerRecord, ParameterRecord
+from paritydbg.model.trial import Trial, TrialResult
 
 if TYPE_CHECKING:  # for signatures only: the core's steps build on this module
     from paritydbg.session.launch import Launch
@@ -95,6 +96,14 @@ class Adapter(Protocol):
 
     def write_weights_file(self, path: str, net: object) -> None:
         """Save the net's parameters and buffers in the framework's own format, atomically."""
+
+    def run_trial(self, trial: Trial) -> TrialResult:
+        """What one layer or optimizer of the framework gives on the trial's tensors.
+
+        Raises:
+            UsageError: the trial names no API of this framework. Whatever else the framework raises is
+                passed on: it is the trial's result.
+        """
 
     def api_exists(self, api: str) -> bool:
         """Whether the installed framework has the API of that full name."""

@@ -11,21 +11,25 @@ from paritydbg.align.dumps import align_dumps
 from paritydbg.align.forcing_plan import forcing_plan
 from paritydbg.align.user_map import UserMap, read_user_map
 from paritydbg.dump.reader import open_dump
-from paritydbg.errors import NothingComparedError
+from paritydbg.errors import NothingComparedError, UsageError
 from paritydbg.explain.attributes import attribute_differences
 from paritydbg.explain.context import Context
 from paritydbg.explain.explain import explain
+from paritydbg.explain.handover import handover
+from paritydbg.explain.trials import Runner, tried
 from paritydbg.measure.noise import ModelledNoise
+from paritydbg.model.comparison import Comparison
 from paritydbg.model.event import Phase
 from paritydbg.model.finding import Finding
 from paritydbg.model.forcing import ForcingPlan
+from paritydbg.model.handover import Handover
 from paritydbg.model.pair import Alignment
 from paritydbg.model.report import Report
 from paritydbg.model.source import EventSource
 from paritydbg.session.forcing import is_forced
 from paritydbg.verdict.closeups import closeup
 from paritydbg.verdict.compare import compare
-from paritydbg.verdict.ladder import Diagnosis, find
+from paritydbg.verdict.ladder import find
 from paritydbg.verdict.latent import Stressed, latent
 from paritydbg.verdict.merging import without_repeats
 from paritydbg.verdict.replay import Joined, Replay
@@ -42,6 +46,7 @@ def diff(
     forced: tuple[str | os.PathLike[str] | None, str | os.PathLike[str]] | None = None,
     stressed: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
+    run: Runner | None = None,
 ) -> Report:
     """The report on two dumps: every pair compared, every independent divergence found and explained.
 
@@ -55,6 +60,8 @@ def diff(
         stressed: replays of both in which layers were fed smaller values: what parts there alone is
             reported as latent.
         progress: told (pairs done, pairs in all) while comparing.
+        run: runs candidates on the captured tensors (`paritydbg.session.trial_runner.run_trials`), each
+            then says how near it came; None leaves them untried.
 
     Raises:
         DumpError: one of the dumps cannot be read.
@@ -72,7 +79,51 @@ def diff(
                 replay = Replay(mine, yours, is_forced(mine.run))
             if stressed is not None:
                 small = Stressed(*(stack.enter_context(open_dump(path)) for path in stressed))
-            return judge(left, right, user_map, progress, replay, small)
+            return judge(left, right, user_map, progress, replay, small, run)
+
+
+def reproduce(
+    reference: str | os.PathLike[str],
+    port: str | os.PathLike[str],
+    number: int,
+    run: Runner,
+    *,
+    map_file: str | os.PathLike[str] | None = None,
+    rename: Sequence[tuple[str, str]] = (),
+    forced: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
+    anonymous: bool = False,
+) -> Handover:
+    """One finding of the report on two dumps, run alone in both frameworks.
+
+    Args:
+        number: of the finding, from 1, as the report counts them.
+        run: runs trials (`paritydbg.session.trial_runner.run_trials`).
+        anonymous: whether to draw other tensors in place of the captured ones.
+        reference, port, map_file, rename, forced: as for `diff`.
+
+    Raises:
+        UsageError: there is no such finding, or it cannot be reproduced alone; the text says why.
+        DumpError, NothingComparedError: as for `diff`.
+    """
+    with open_dump(reference) as left, open_dump(port) as right, ExitStack() as stack:
+        user_map = read_user_map(map_file) if map_file is not None else UserMap()
+        replay = None
+        if forced is not None:
+            mine, yours = (stack.enter_context(open_dump(path)) for path in forced)
+            replay = Replay(mine, yours, is_forced(mine.run))
+        given = user_map.with_rename(tuple(rename))
+        report = judge(left, right, given, None, replay, None, run)
+        count = len(report.findings)
+        if not 1 <= number <= count:
+            known = f"1 to {count}" if count > 1 else "1 alone" if count else "none"
+            raise UsageError(f"there is no finding {number}; the report has {known}")
+        finding = report.findings[number - 1]
+        alignment, comparisons = report.alignment, report.comparisons
+        context = Context(left, right, alignment, comparisons)
+        if replay is not None and finding.phase is not Phase.UPDATE:
+            context = _context(left, right, alignment, comparisons, replay)
+        own = replay is not None and replay.own_gradients
+        return handover(finding, context, run, own_gradients=own, anonymous=anonymous)
 
 
 def plan_forcing(
@@ -111,6 +162,7 @@ def judge(
     progress: Progress | None = None,
     replay: Replay | None = None,
     stressed: Stressed | None = None,
+    run: Runner | None = None,
 ) -> Report:
     """The report on two captured runs that are open already.
 
@@ -131,7 +183,9 @@ def judge(
         raise NothingComparedError(_nothing(reference, port))
     # An update belongs to the gradients of its own run, those of the replay to the layers.
     stepped = Context(reference, port, alignment, diagnosis.comparisons)
-    replayed = _context(reference, port, alignment, diagnosis, replay) if replay else stepped
+    replayed = (
+        _context(reference, port, alignment, diagnosis.comparisons, replay) if replay else stepped
+    )
 
     def context(finding: Finding) -> Context:
         return stepped if finding.phase is Phase.UPDATE else replayed
@@ -143,6 +197,9 @@ def judge(
         known = {finding.place for finding in (*diagnosis.findings, *diagnosis.suspects)}
         hidden = tuple(_unseen(one, replayed) for one in hidden if one.place not in known)
     findings = without_repeats(explain(one, context(one)) for one in diagnosis.findings)
+    if run is not None:
+        own_gradients = replay is not None and replay.own_gradients
+        findings = tried([(one, context(one)) for one in findings], run, own_gradients)
     suspects = [explain(one, replayed) for one in diagnosis.suspects]
     return Report(
         reference_path=reference.path,
@@ -175,16 +232,16 @@ def _context(
     reference: EventSource,
     port: EventSource,
     alignment: Alignment,
-    diagnosis: Diagnosis,
+    comparisons: tuple[Comparison, ...],
     replay: Replay,
 ) -> Context:
     """What explanations may look at: where a replay tested, its tensors in place of the free run's."""
-    pairs = tuple(comparison.pair for comparison in diagnosis.comparisons)
+    pairs = tuple(comparison.pair for comparison in comparisons)
     return Context(
         Joined(reference, replay.reference),
         Joined(port, replay.port),
         replace(alignment, events=pairs),
-        diagnosis.comparisons,
+        comparisons,
     )
 
 

@@ -74,8 +74,11 @@ def run(case: Case, variant: str, seconds: float) -> Named:
         return Named(case.name, variant, tuple(told["first"]), places, answer.error)
 
 
+_QUESTION = ("bisect", "ref.h5", "port.h5", "--json", "--no-try")
+
+
 def _product(out: Path, seconds: float) -> Answer:
-    done = run_apart("paritydbg", ["bisect", "ref.h5", "port.h5", "--json"], out, seconds)
+    done = run_apart("paritydbg", _QUESTION, out, seconds)
     if done.returncode not in (0, 1):
         return Answer(done.returncode, error=last_line(done.stderr))
     return answer_of(done.returncode, json.loads(done.stdout))

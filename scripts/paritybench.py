@@ -87,7 +87,7 @@ def run_variant(
         error = record_apart(case, variant, out, expected, seconds, forced)
         if error:
             return Answer(None, error=error), {}
-        words = ["bisect", "ref.h5", "port.h5", "--json"]
+        words = ["bisect", "ref.h5", "port.h5", "--json", "--no-try"]
         if forced:
             words += ["--forced", "ref.forced.h5", "port.forced.h5"]
         answered = run_apart("paritydbg", words, out, seconds)

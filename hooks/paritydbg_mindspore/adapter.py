@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from paritydbg.adapters import Recorder
 from paritydbg.model.event import Values
 from paritydbg.model.record import Environment, LayerRecord, OptimizerRecord, ParameterRecord
+from paritydbg.model.trial import Trial, TrialResult
 from paritydbg_mindspore import environment, optimizers, structure, values, weights
 from paritydbg_mindspore.recorder import MindSporeRecorder
 
@@ -74,6 +75,12 @@ class MindSporeAdapter:
     def write_weights_file(self, path: str, net: object) -> None:
         """Save the net's parameters, atomically."""
         weights.write_weights_file(path, net)
+
+    def run_trial(self, trial: Trial) -> TrialResult:
+        """What one layer or optimizer gives on the trial's tensors."""
+        from paritydbg_mindspore.trials import run_trial
+
+        return run_trial(trial)
 
     def api_exists(self, api: str) -> bool:
         """Whether the installed MindSpore has the API of that full name."""

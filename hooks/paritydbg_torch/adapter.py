@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from paritydbg.adapters import Recorder
 from paritydbg.model.event import Values
 from paritydbg.model.record import Environment, LayerRecord, OptimizerRecord, ParameterRecord
+from paritydbg.model.trial import Trial, TrialResult
 from paritydbg_torch import environment, structure, values, weights
 from paritydbg_torch.recorder import TorchRecorder
 
@@ -74,6 +75,12 @@ class TorchAdapter:
     def write_weights_file(self, path: str, net: object) -> None:
         """Save the net's state dict, atomically."""
         weights.write_weights_file(path, net)
+
+    def run_trial(self, trial: Trial) -> TrialResult:
+        """What one layer or optimizer gives on the trial's tensors."""
+        from paritydbg_torch.trials import run_trial
+
+        return run_trial(trial)
 
     def api_exists(self, api: str) -> bool:
         """Whether the installed torch has the API of that full name."""

@@ -77,6 +77,7 @@ def command(
     map_file: str | None,
     renames: tuple[str, ...],
     strict: bool,
+    trying: bool,
     as_json: bool,
     as_markdown: bool,
     html_file: str | None,
@@ -134,13 +135,14 @@ def command(
             renames,
             parse_bytes(budget) if budget else 0,
             stress,
+            trying,
         )
     elif reference is None or port is None:
         raise UsageError(
             "give two dumps (paritydbg bisect ref.h5 port.h5), or two scripts with --reference and --port"
         )
     else:
-        report = compare(reference, port, map_file, renames, forced, stressed)
+        report = compare(reference, port, map_file, renames, forced, stressed, trying)
     write_html(report, html_file)
     if not print_structured(report, as_json, as_markdown):
         from paritydbg.report.terminal import print_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from paritydbg.model.report import Report
+    from paritydbg.model.trial import Trial, TrialResult
     from paritydbg.report.table import Row
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -46,6 +47,13 @@ def common_options(required: bool = True) -> Callable[[Command], Command]:
             is_flag=True,
             help="Exit with 1 for suspects too (kernel accuracy and the like).",
         ),
+        click.option(
+            "--try/--no-try",
+            "trying",
+            default=True,
+            show_default=True,
+            help="Run the proposed replacements on the captured tensors, where MindSpore is installed.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON (schema versioned)."),
         click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
         click.option(
@@ -72,12 +80,14 @@ def compare(
     renames: tuple[str, ...],
     forced: tuple[str, str] | None = None,
     stressed: tuple[str, str] | None = None,
+    trying: bool = False,
 ) -> Report:
     """The report on two dumps, with a progress bar on stderr while it is made."""
     from rich.console import Console
     from rich.progress import Progress
 
     from paritydbg.pipeline import diff
+    from paritydbg.session.trial_runner import run_trials
     from paritydbg.weights.rules import parse_rename
 
     rules = tuple(parse_rename(text) for text in renames)
@@ -88,6 +98,10 @@ def compare(
         def advance(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
+        def run(framework: str, trials: Sequence[Trial]) -> Sequence[TrialResult]:
+            bar.update(task, description=f"trying {len(trials)} replacements", total=None)
+            return run_trials(framework, trials)
+
         return diff(
             reference,
             port,
@@ -96,6 +110,7 @@ def compare(
             forced=forced,
             stressed=stressed,
             progress=advance,
+            run=run if trying else None,
         )
 
 
@@ -109,6 +124,7 @@ def compare_scripts(
     renames: tuple[str, ...],
     budget: int = 0,
     stress: bool = True,
+    trying: bool = False,
 ) -> Report:
     """The report on two scripts, which are run in rounds; every round is told on stderr."""
     from paritydbg.rounds import run_rounds
@@ -143,8 +159,27 @@ def compare_scripts(
     if sketched is not None and not made.port:
         return sketched
     replays = (made.reference_forced, made.port_forced)
-    full = compare(made.reference, made.port, map_file, renames, replays, made.stressed)
+    full = compare(made.reference, made.port, map_file, renames, replays, made.stressed, trying)
     return full if sketched is None else refined(sketched, full)
+
+
+def rounds_in(folder: str) -> tuple[str, str, tuple[str, str] | None]:
+    """The dumps that a bisection in rounds kept: both free runs, and both replays where they are there.
+
+    Raises:
+        UsageError: the folder holds no such dumps.
+    """
+    from paritydbg.errors import UsageError
+
+    names = ("ref.h5", "port.h5", "ref.forced.h5", "port.forced.h5")
+    paths = [os.path.join(folder, name) for name in names]
+    if not all(os.path.isfile(path) for path in paths[:2]):
+        raise UsageError(
+            f"{folder} holds no ref.h5 and port.h5; name two dumps, or the folder of a bisection: "
+            "--keep FOLDER"
+        )
+    replays = (paths[2], paths[3]) if all(os.path.isfile(path) for path in paths[2:]) else None
+    return paths[0], paths[1], replays
 
 
 def _words(command: str) -> list[str]:

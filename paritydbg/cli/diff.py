@@ -46,6 +46,7 @@ def command(
     map_file: str | None,
     renames: tuple[str, ...],
     strict: bool,
+    trying: bool,
     as_json: bool,
     as_markdown: bool,
     html_file: str | None,
@@ -76,7 +77,7 @@ def command(
     from paritydbg.report.terminal import print_table
 
     check_html_file(html_file)
-    report = compare(reference, port, map_file, renames)
+    report = compare(reference, port, map_file, renames, trying=trying)
     choice = Choice(layers, roles, phases, tuple(v.upper() for v in verdicts), steps)
     chosen = rows(report.comparisons, choice, order)  # type: ignore[arg-type] # click checked it
     write_html(report, html_file)

@@ -11,7 +11,7 @@ import click
 from paritydbg.errors import ParitydbgError
 
 # In the order in which a person meets them; each names a module of this package with a `command`.
-COMMANDS = ("run", "bisect", "diff", "show", "transplant", "apimap")
+COMMANDS = ("run", "bisect", "diff", "show", "repro", "transplant", "apimap")
 
 
 class _Commands(click.Group):
@@ -54,7 +54,8 @@ def cli() -> None:
       3. ask what is wrong      paritydbg bisect ref.h5 port.h5
 
     Both scripts stay as they are. `diff` shows every pair of tensors, `show` what a dump
-    holds, `apimap` what stands for a PyTorch API in MindSpore.
+    holds, `apimap` what stands for a PyTorch API in MindSpore, `repro` makes one finding into
+    two small scripts.
 
     Exit codes: 0 parity, 1 divergence, 2 anything else, 130 interrupted; `run` passes on the
     script's own.

@@ -9,6 +9,7 @@ from paritydbg.model.closeup import Closeup
 from paritydbg.model.comparison import Comparison, Verdict
 from paritydbg.model.event import Phase
 from paritydbg.model.record import Attribute
+from paritydbg.model.trial import TrialOutcome
 
 
 class Stage(str, Enum):
@@ -72,6 +73,7 @@ class Candidate:
         exists: in the installed MindSpore; None where MindSpore is not installed.
         runs_here: on this device by the verified table; None where unknown.
         note: source or caution.
+        trial: how it did on the captured tensors, None where it was not tried.
     """
 
     api: str
@@ -80,6 +82,7 @@ class Candidate:
     exists: bool | None = None
     runs_here: bool | None = None
     note: str = ""
+    trial: TrialOutcome | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from paritydbg.model.comparison import Comparison, Metrics, Verdict
 from paritydbg.model.finding import AttributeDifference, Candidate, Finding, Stage
 from paritydbg.model.record import Attribute, LayerRecord, RunRecord
 from paritydbg.model.report import Report
+from paritydbg.model.trial import TrialOutcome
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,11 @@ def finding_lines(finding: Finding, report: Report) -> tuple[Line, ...]:
         lines.append(Line("cause", "not known; nothing in the layers' attributes explains it"))
     for candidate in finding.candidates:
         lines.append(Line("instead", candidate.code or candidate.api, code=True))
+        if candidate.trial is not None:
+            lines.append(Line("tried", trial_text(candidate.trial)))
         lines.append(Line("", candidate_text(candidate)))
+    if finding.candidates and all(c.trial and c.trial.works is False for c in finding.candidates):
+        lines.append(Line("instead", "none of these gives the reference's values here"))
     if finding.also:
         lines.append(Line("also", _some(finding.also)))
     if finding.followers:
@@ -157,6 +162,26 @@ def candidate_text(candidate: Candidate) -> str:
     if candidate.note:
         parts.append(candidate.note)
     return " · ".join(parts)
+
+
+def trial_text(trial: TrialOutcome) -> str:
+    """How a candidate did on the captured tensors: verdict first, then the numbers."""
+    if trial.works is None:
+        return trial.words
+    told = [
+        f"{what} {error:.1e}"
+        for what, error in (
+            ("forward", trial.forward),
+            ("backward", trial.backward),
+            ("values afterwards", trial.state),
+        )
+        if error is not None
+    ]
+    numbers = f" (relative error: {', '.join(told)})" if told else ""
+    verdict = "works" if trial.works else "does not give the reference's values"
+    if not trial.works and not told:
+        return trial.words
+    return f"{verdict}{numbers}{f'; {trial.words}' if trial.words else ''}"
 
 
 def coverage_text(report: Report) -> str:
